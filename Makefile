@@ -14,7 +14,7 @@ FIXED   := LARDER_SEED=1 PROPTEST_RNG_SEED=1
 THREADS := RUST_TEST_THREADS=$$((2 * $$(nproc)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo built test torture check quick audit fmt reference fuzz-smoke h2spec conformance instructions bench realapp
+.PHONY: help demo built units ahead test torture check quick audit fmt reference fuzz-smoke h2spec conformance dialects instructions bench realapp
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 20
@@ -27,17 +27,27 @@ demo: ## a slow app, larder in front of it, load on both, a table
 built: ## everything of the dev profile: larder, its tests, the programs around it
 	cargo build --workspace --all-targets --locked
 
-test: built ## every test: units, properties, scenarios, conformance of HTTP/2 and caching, fuzz smoke, the pages' commands
+units: built ## all that cargo runs: units, properties, scenarios, proofs
 	$(FIXED) $(THREADS) cargo test --workspace --locked
+
+# With `make -j2` this is built while the tests wait, and yields to them.
+ahead: built ## what the later parts of `make test` build: larder as released, the fuzz targets
+	nice -n 19 cargo build --quiet --release --locked -p larder
+	nice -n 19 $(XTASK) fuzz --build
+
+test: units ahead ## every test: units, properties, scenarios, conformance of HTTP/2 and caching, dialects of purges, fuzz smoke, the pages' commands
 	$(SUITES) h2spec
 	$(SUITES) conformance
+	$(SUITES) dialects
 	$(XTASK) fuzz
 	$(SUITES) instructions
 	$(XTASK) readme run
 
-torture: built ## what takes long: 500 kills of a larder with disks, each byte checked afterwards; long random runs of the store's model, of properties, of clients with cookies; SECONDS of each fuzz target
+torture: built ## what takes long: 500 kills of a larder with disks, each byte checked afterwards; minutes of purges under load; long random runs of the models, of properties, of clients with cookies; SECONDS of each fuzz target
 	LARDER_KILLS=500 cargo test --workspace --locked --test proofs disks::crash -- --nocapture
+	LARDER_SECONDS=60 cargo test --workspace --locked --test proofs every_store::stamps -- --nocapture
 	LARDER_SEEDS=250 cargo test -p larder-store --locked --lib contract::model -- --nocapture
+	LARDER_SEEDS=500 cargo test -p larder-proxy --locked --lib forward::model -- --nocapture
 	LARDER_SEEDS=200 cargo test --workspace --locked --test proofs own:: -- --nocapture
 	PROPTEST_CASES=20000 cargo test --workspace --locked --lib
 	$(XTASK) fuzz --seconds $(SECONDS) --kept
@@ -80,6 +90,9 @@ h2spec: built ## HTTP/2 conformance against the committed list of failures; WRIT
 
 conformance: built ## the public HTTP cache suite; WRITE=1 commits the run, ONLY=id shows a test
 	$(SUITES) conformance $(if $(WRITE),--write) $(if $(ONLY),--only $(ONLY))
+
+dialects: built ## requests for purges to Varnish, nginx and larder against the committed list of differences; WRITE=1 commits the run
+	$(SUITES) dialects $(if $(WRITE),--write)
 
 instructions: built ## instructions per request against the committed figures; WRITE=1 commits new ones
 	$(SUITES) instructions $(if $(WRITE),--write)

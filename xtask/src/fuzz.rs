@@ -31,6 +31,12 @@ pub(crate) enum Drawing {
     Kept,
 }
 
+/// Builds every target, so that a run that follows has nothing to build.
+pub(crate) fn build_all(root: &Path) -> Result<()> {
+    crate::tools::need(root, "fuzz")?;
+    build(root).map(drop)
+}
+
 /// Builds every target and runs each for `seconds`.
 pub(crate) fn run(root: &Path, seconds: u32, drawing: Drawing) -> Result<()> {
     crate::tools::need(root, "fuzz")?;

@@ -35,7 +35,7 @@ const TESTKIT: &str = "larder-testkit";
 const TESTKIT_LAYER: u8 = 2;
 
 /// Programs around larder. They may import anything but each other, and no crate of larder may import them.
-const PROGRAMS: &[&str] = &["bench", "fuzz-targets", "larder-floor", "suites", "xtask"];
+const PROGRAMS: &[&str] = &["bench", "fuzz-targets", "larder-floor", "models", "suites", "xtask"];
 
 /// What those programs share.
 const HARNESS: &str = "harness";

@@ -76,6 +76,9 @@ enum Task {
         /// Draw anew, and begin with what earlier such runs have kept below fuzz/kept
         #[arg(long)]
         kept: bool,
+        /// Only build them, for a run that follows
+        #[arg(long, conflicts_with_all = ["seconds", "kept"])]
+        build: bool,
     },
 }
 
@@ -99,8 +102,9 @@ fn main() -> ExitCode {
         Task::Need { target } => tools::need(&root, &target),
         Task::Audit => tools::audit(&root),
         Task::Quick => tools::need(&root, "quick").and_then(|()| quick::run(&root)),
-        Task::Fuzz { seconds, kept: false } => fuzz::run(&root, seconds, Drawing::Fixed),
-        Task::Fuzz { seconds, kept: true } => fuzz::run(&root, seconds, Drawing::Kept),
+        Task::Fuzz { build: true, .. } => fuzz::build_all(&root),
+        Task::Fuzz { seconds, kept: false, .. } => fuzz::run(&root, seconds, Drawing::Fixed),
+        Task::Fuzz { seconds, kept: true, .. } => fuzz::run(&root, seconds, Drawing::Kept),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -113,11 +113,21 @@ pub(super) fn ask_all(
     requests: u64,
     target: impl Fn(u64) -> String + Clone + Send + Sync + 'static,
 ) -> Result<u64> {
+    ask_all_for(address, (connections, OBJECT_BYTES), requests, target)
+}
+
+/// The same for objects of so many bytes.
+pub(super) fn ask_all_for(
+    address: SocketAddr,
+    (connections, bytes): (usize, usize),
+    requests: u64,
+    target: impl Fn(u64) -> String + Clone + Send + Sync + 'static,
+) -> Result<u64> {
     on_load_core(async move {
         let (next, hits) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let mut tasks = Vec::with_capacity(connections);
         for _ in 0..connections {
-            let mut asker = Asker::connect(address).await?;
+            let mut asker = Asker::connect_for(address, bytes).await?;
             let (next, hits, target) = (Arc::clone(&next), Arc::clone(&hits), target.clone());
             tasks.push(tokio::spawn(async move {
                 loop {

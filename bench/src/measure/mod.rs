@@ -29,6 +29,7 @@ mod page;
 pub(crate) mod pauses;
 mod placement;
 mod plot;
+mod purges;
 mod reclaim;
 pub(crate) mod report;
 mod requests;
@@ -40,7 +41,7 @@ mod tools;
 mod turns;
 mod validity;
 mod watch;
-mod wordpress;
+pub(crate) mod wordpress;
 mod workers;
 
 use std::path::Path;
@@ -67,6 +68,7 @@ pub(crate) const NAMES: &[&str] = &[
     "large",
     "objects",
     "reclaim",
+    "purges",
 ];
 
 /// What the command line takes: every name, and `all`.
@@ -105,6 +107,7 @@ pub(crate) fn run(root: &Path, name: &str) -> Result<()> {
             "large" => large::run,
             "objects" => objects::run,
             "reclaim" => reclaim::run,
+            "purges" => purges::run,
             _ => wordpress::run,
         };
         if let Err(error) = measure(root).with_context(|| format!("bench {name}")) {

@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-use super::outcome::{Figures, Judged, Outcome};
+use super::outcome::{Figures, Judged, Measured, Outcome};
 use super::plot::{Panel, bars};
 use super::report::{Report, round};
 
@@ -63,10 +63,7 @@ impl Page<'_> {
             how: &self.how,
             programs: self.programs,
             figures: json!({
-                "scenarios": outcome.measured.iter().map(|measured| json!({
-                    "scenario": measured.scenario, "load": measured.load.replace('`', ""),
-                    "rows": measured.rows.iter().map(row).collect::<Vec<Value>>(),
-                })).collect::<Vec<Value>>(),
+                "scenarios": scenarios(outcome),
                 "missed": missed,
                 "targets": told(judged),
             }),
@@ -86,6 +83,17 @@ pub(crate) fn told(judged: &[Judged]) -> Vec<Value> {
     judged.iter().map(one).collect()
 }
 
+/// The scenarios as NAME.json has them.
+pub(crate) fn scenarios(outcome: &Outcome) -> Vec<Value> {
+    let one = |measured: &Measured| {
+        json!({
+            "scenario": measured.scenario, "load": measured.load.replace('`', ""),
+            "rows": measured.rows.iter().map(row).collect::<Vec<Value>>(),
+        })
+    };
+    outcome.measured.iter().map(one).collect()
+}
+
 fn panels(outcome: &Outcome, figure: fn(&Figures) -> f64) -> Vec<Panel> {
     let of = |rows: &[Figures]| rows.iter().map(|row| (row.server.clone(), figure(row))).collect();
     outcome
@@ -95,7 +103,8 @@ fn panels(outcome: &Outcome, figure: fn(&Figures) -> f64) -> Vec<Panel> {
         .collect()
 }
 
-fn table(outcome: &Outcome) -> String {
+/// A row for each server in each scenario.
+pub(crate) fn table(outcome: &Outcome) -> String {
     let mut table = String::from(
         "| | server | CPU us per request | least..most | requests/s | p50 us | p99 us | p99.9 us | bytes per answer | \
          memory MB | server's core % | load's core % | origin requests |\n\

@@ -7,6 +7,9 @@ use std::path::Path;
 use anyhow::Result;
 use harness::install::{self, From, Tool};
 
+use super::contender::nginx::PURGE_MODULE;
+use super::contender::varnish::XKEY;
+
 const TOOLS: &[Tool] = &[
     Tool { program: "curl", from: From::Apt("curl"), targets: CURL_FOR },
     Tool { program: "taskset", from: From::Apt("util-linux"), targets: TASKSET_FOR },
@@ -22,11 +25,24 @@ const TOOLS: &[Tool] = &[
     Tool { program: "h2o", from: From::Apt("h2o"), targets: H2O_FOR },
     Tool { program: "mkfs.ext4", from: From::Apt("e2fsprogs"), targets: DISKS_FOR },
     Tool { program: "losetup", from: From::Apt("mount"), targets: DISKS_FOR },
-    Tool { program: "h2load", from: From::Apt("nghttp2-client"), targets: &["http2", "latency"] },
+    Tool { program: "h2load", from: From::Apt("nghttp2-client"), targets: &["http2", "latency", "purges"] },
+    // Modules are no programs: they are looked for where Debian has them.
+    Tool { program: XKEY, from: From::Apt("varnish-modules"), targets: &["purges"] },
+    Tool { program: PURGE_MODULE, from: From::Apt("libnginx-mod-http-cache-purge"), targets: &["purges"] },
 ];
 
-const CURL_FOR: &[&str] =
-    &["hit", "requests", "http2", "connections", "miss", "workers", "latency", "wordpress", "files"];
+const CURL_FOR: &[&str] = &[
+    "hit",
+    "requests",
+    "http2",
+    "connections",
+    "miss",
+    "workers",
+    "latency",
+    "wordpress",
+    "files",
+    "purges",
+];
 const TASKSET_FOR: &[&str] = &[
     "hit",
     "requests",
@@ -45,6 +61,7 @@ const TASKSET_FOR: &[&str] = &[
     "large",
     "objects",
     "reclaim",
+    "purges",
 ];
 const NGINX_FOR: &[&str] = &[
     "hit",
@@ -62,14 +79,15 @@ const NGINX_FOR: &[&str] = &[
     "placement",
     "large",
     "objects",
+    "purges",
 ];
 const VARNISH_FOR: &[&str] =
-    &["hit", "requests", "http2", "connections", "miss", "latency", "idle", "microcache"];
+    &["hit", "requests", "http2", "connections", "miss", "latency", "idle", "microcache", "purges"];
 const HAPROXY_FOR: &[&str] = &["hit", "requests", "http2", "connections", "miss", "latency"];
 const H2O_FOR: &[&str] = &["hit", "requests", "http2", "connections", "latency"];
-const WRK_FOR: &[&str] = &["hit", "requests", "connections", "miss", "workers", "files"];
+const WRK_FOR: &[&str] = &["hit", "requests", "connections", "miss", "workers", "files", "purges"];
 /// They make disks.
-const DISKS_FOR: &[&str] = &["placement", "large", "objects", "reclaim"];
+const DISKS_FOR: &[&str] = &["placement", "large", "objects", "reclaim", "purges"];
 
 /// Makes sure that everything `measurement` needs is there. It may need nothing.
 pub(super) fn need(root: &Path, measurement: &str) -> Result<()> {

@@ -57,6 +57,13 @@ impl Apache {
             .count())
     }
 
+    /// Requests with this method in its log that did not come through larder. What PHP does after an answer is over then.
+    pub(super) fn answered(&self, method: &str) -> Result<usize> {
+        let log = fs::read_to_string(&self.log).context("Apache's log")?;
+        let lines = log.lines().map(|line| line.split('\t').collect::<Vec<_>>());
+        Ok(lines.filter(|fields| fields.first() == Some(&"-") && fields.get(1) == Some(&method)).count())
+    }
+
     /// Fails when it has ended.
     pub(super) fn still_runs(&mut self) -> Result<()> {
         self.server.still_runs()

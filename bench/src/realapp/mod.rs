@@ -8,12 +8,13 @@
 //! tests/realapp/NAME. What the applications share: [`stage`] starts larder, [`fetch`] asks as a client, [`packages`]
 //! installs Debian's packages, [`python`] the Python packages of a `requirements.txt`, [`node`] the packages of a
 //! `package-lock.json`. [`apache`] runs PHP, [`browser`] draws a page and [`webdriver`] uses one, [`jar`] keeps
-//! cookies. Each run has a scratch folder of its own and free ports, and ends what it started.
+//! cookies. [`changes`] checks what an application purges, [`recorder`] keeps what it sends for that. Each run has a scratch folder of its own and free ports, and ends what it started.
 
 mod apache;
 mod api;
 mod apt;
 mod browser;
+mod changes;
 mod codings;
 mod django;
 mod dokuwiki;
@@ -27,15 +28,18 @@ mod nginx;
 mod node;
 mod packages;
 mod php_sessions;
+mod purge_clients;
 mod pypi;
 mod python;
 mod random;
+mod recorder;
 mod stage;
 mod static_files;
 mod tally;
 mod verdaccio;
 mod video;
 mod webdriver;
+mod wordpress;
 
 use std::path::Path;
 
@@ -55,6 +59,7 @@ struct Application {
 
 const APPLICATIONS: &[Application] = &[
     Application { name: "mediawiki", packages: mediawiki::PACKAGES, run: mediawiki::run },
+    Application { name: "wordpress", packages: wordpress::PACKAGES, run: wordpress::run },
     Application { name: "dokuwiki", packages: dokuwiki::PACKAGES, run: dokuwiki::run },
     Application { name: "php-sessions", packages: php_sessions::PACKAGES, run: php_sessions::run },
     Application { name: "django", packages: django::PACKAGES, run: django::run },
@@ -66,6 +71,7 @@ const APPLICATIONS: &[Application] = &[
     Application { name: "nextjs", packages: nextjs::PACKAGES, run: nextjs::run },
     Application { name: "verdaccio", packages: verdaccio::PACKAGES, run: verdaccio::run },
     Application { name: "nginx", packages: nginx::PACKAGES, run: nginx::run },
+    Application { name: "purge-clients", packages: purge_clients::PACKAGES, run: purge_clients::run },
     Application { name: "api", packages: api::PACKAGES, run: api::run },
 ];
 

@@ -79,6 +79,11 @@ impl Larder {
         Client { address: self.public, host: self.public, compressed: false }
     }
 
+    /// Asks the application itself, in the words in which larder is asked.
+    pub(super) fn client_of(&self, application: SocketAddr) -> Client {
+        Client { address: application, host: self.public, compressed: false }
+    }
+
     /// All metrics, as text.
     pub(super) fn metrics(&self) -> Result<String> {
         let answer = Client { address: self.admin, host: self.admin, compressed: false }.get("/metrics")?;

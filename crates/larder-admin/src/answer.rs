@@ -65,55 +65,62 @@ pub(crate) enum Refused {
     Broken,
 }
 
-/// The answer to a request that is refused: JSON with a fixed word and a sentence.
-pub(crate) fn refusal(refused: Refused) -> Response {
-    let (status, text) = match refused {
+/// The status of a refusal, a fixed word and a sentence.
+pub(crate) fn words(refused: Refused) -> (StatusCode, &'static str, &'static str) {
+    match refused {
         Refused::Host => (
             StatusCode::MISDIRECTED_REQUEST,
-            r#"{"error":"host","message":"ask by address, by localhost, or by a name that the configuration lists"}"#,
+            "host",
+            "ask by address, by localhost, or by a name that the configuration lists",
         ),
-        Refused::Token => (
-            StatusCode::UNAUTHORIZED,
-            r#"{"error":"token","message":"show the admin token: Authorization: Bearer TOKEN"}"#,
-        ),
-        Refused::Path => (StatusCode::NOT_FOUND, r#"{"error":"not-found","message":"/ lists what is here"}"#),
-        Refused::Method(_) => (
-            StatusCode::METHOD_NOT_ALLOWED,
-            r#"{"error":"method","message":"Allow lists the methods that are answered here"}"#,
-        ),
-        Refused::Page => (
-            StatusCode::FORBIDDEN,
-            r#"{"error":"page","message":"no page of another site may ask for this"}"#,
-        ),
+        Refused::Token => {
+            (StatusCode::UNAUTHORIZED, "token", "show the admin token: Authorization: Bearer TOKEN")
+        }
+        Refused::Path => (StatusCode::NOT_FOUND, "not-found", "/ lists what is here"),
+        Refused::Method(_) => {
+            (StatusCode::METHOD_NOT_ALLOWED, "method", "Allow lists the methods that are answered here")
+        }
+        Refused::Page => (StatusCode::FORBIDDEN, "page", "no page of another site may ask for this"),
         Refused::Change => (
             StatusCode::FORBIDDEN,
-            r#"{"error":"change","message":"send JSON with Content-Type: application/json, or a token in Authorization or Fastly-Key"}"#,
+            "change",
+            "send JSON with Content-Type: application/json, or a token in Authorization or Fastly-Key",
         ),
-        Refused::Content => (
-            StatusCode::PAYLOAD_TOO_LARGE,
-            r#"{"error":"content","message":"the content is longer than 1 MiB, or broke off"}"#,
-        ),
-        Refused::Busy => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            r#"{"error":"busy","message":"too many ask for this at once: ask again"}"#,
-        ),
+        Refused::Content => {
+            (StatusCode::PAYLOAD_TOO_LARGE, "content", "the content is longer than 1 MiB, or broke off")
+        }
+        Refused::Busy => {
+            (StatusCode::SERVICE_UNAVAILABLE, "busy", "too many ask for this at once: ask again")
+        }
         Refused::Query => (
             StatusCode::BAD_REQUEST,
-            r#"{"error":"query","message":"ask for /explain?url=URL, with method=, field=Name:%20value, content=, offline=true"}"#,
+            "query",
+            "ask for /explain?url=URL, with method=, field=Name:%20value, content=, offline=true",
         ),
         Refused::ListQuery => (
             StatusCode::BAD_REQUEST,
-            r#"{"error":"query","message":"ask for /objects, with prefix=, store=, cursor=, limit=1 to 1000"}"#,
+            "query",
+            "ask for /objects, with prefix=, store=, cursor=, limit=1 to 1000",
         ),
         Refused::ObjectQuery => (
             StatusCode::BAD_REQUEST,
-            r#"{"error":"query","message":"ask for /object?url=URL, with body=1 for the body of the first response"}"#,
+            "query",
+            "ask for /object?url=URL, with body=1 for the body of the first response",
         ),
-        Refused::Broken => {
-            (StatusCode::INTERNAL_SERVER_ERROR, r#"{"error":"broken","message":"see the log"}"#)
-        }
-    };
-    let mut response = content(status, JSON, text);
+        Refused::Broken => (StatusCode::INTERNAL_SERVER_ERROR, "broken", "see the log"),
+    }
+}
+
+/// The answer to a request that is refused: JSON with a fixed word and a sentence.
+pub(crate) fn refusal(refused: Refused) -> Response {
+    let (_, word, message) = words(refused);
+    refusal_as(refused, &serde_json::json!({ "error": word, "message": message }))
+}
+
+/// The same, with other JSON.
+pub(crate) fn refusal_as(refused: Refused, json: &serde_json::Value) -> Response {
+    let (status, ..) = words(refused);
+    let mut response = content(status, JSON, json.to_string());
     match refused {
         Refused::Token => {
             let challenge = HeaderValue::from_static("Bearer realm=\"larder\"");

@@ -8,8 +8,8 @@ use std::fmt;
 use std::hint::black_box;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderName};
 
 use crate::error::AdminError;
 
@@ -74,18 +74,25 @@ impl Guard {
         !sites.all(|site| matches!(site.as_bytes(), b"none" | b"same-origin"))
     }
 
-    /// Whether the token is shown, where one is asked for. Two Authorization fields show nothing.
-    pub(crate) fn is_authorized(&self, fields: &HeaderMap) -> bool {
+    /// Whether the token is shown, where one is asked for: as a bearer token, or in `own`, the field that the clients of an API
+    /// have for it. Two fields of one name show nothing.
+    pub(crate) fn is_authorized(&self, fields: &HeaderMap, own: Option<&HeaderName>) -> bool {
         let Some(token) = &self.token else { return true };
-        let mut values = fields.get_all(AUTHORIZATION).iter();
-        let (Some(value), None) = (values.next(), values.next()) else {
-            return false;
-        };
-        let value = value.as_bytes();
-        match value.split_at_checked(7) {
-            Some((scheme, shown)) if scheme.eq_ignore_ascii_case(b"bearer ") => token.is(shown.trim_ascii()),
-            _ => false,
-        }
+        let bearer = only(fields, &AUTHORIZATION).and_then(|value| {
+            let (scheme, shown) = value.split_at_checked(7)?;
+            scheme.eq_ignore_ascii_case(b"bearer ").then(|| shown.trim_ascii())
+        });
+        let own = own.and_then(|name| only(fields, name));
+        [bearer, own].into_iter().flatten().any(|shown| token.is(shown))
+    }
+}
+
+/// The value of a field that is there once.
+fn only<'a>(fields: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
+    let mut values = fields.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (Some(value), None) => Some(value.as_bytes()),
+        _ => None,
     }
 }
 
@@ -144,8 +151,29 @@ mod tests {
             for value in values {
                 fields.append(AUTHORIZATION, value.parse().unwrap());
             }
-            assert_eq!(guard.is_authorized(&fields), authorized, "{values:?}");
-            assert!(Guard::default().is_authorized(&fields));
+            assert_eq!(guard.is_authorized(&fields, None), authorized, "{values:?}");
+            assert!(Guard::default().is_authorized(&fields, None));
+        }
+    }
+
+    #[test]
+    fn an_apis_own_field_counts_for_that_api() {
+        let guard = Guard { hosts: Vec::new(), token: Some(Token::parse("s3cret").unwrap()) };
+        let key = HeaderName::from_static("fastly-key");
+        for (values, authorized) in [
+            (&["s3cret"][..], true),
+            (&["Bearer s3cret"], false),
+            (&["s3cre"], false),
+            (&["s3cret", "s3cret"], false),
+        ] {
+            let mut fields = HeaderMap::new();
+            for value in values {
+                fields.append(&key, value.parse().unwrap());
+            }
+            assert_eq!(guard.is_authorized(&fields, Some(&key)), authorized, "{values:?}");
+            assert!(!guard.is_authorized(&fields, None), "{values:?}");
+            fields.insert(AUTHORIZATION, "Bearer s3cret".parse().unwrap());
+            assert!(guard.is_authorized(&fields, Some(&key)), "{values:?}");
         }
     }
 

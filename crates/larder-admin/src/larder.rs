@@ -92,6 +92,8 @@ pub struct Unanswered {
     pub token: &'static str,
     /// A sentence for people.
     pub message: String,
+    /// The purge that was made all the same, where one was.
+    pub receipt: Option<Box<PurgeReceipt>>,
 }
 
 /// An answer on its way.
@@ -121,8 +123,8 @@ pub trait Larder: Send + Sync + 'static {
     /// For `/object`: what is stored under a URL, or a body of it.
     fn object(&self, question: ObjectQuestion) -> Answering<Shown>;
 
-    /// For `DELETE /object`: takes out what is stored under a URL; answers as JSON once that is durable.
-    fn remove(&self, url: String) -> Answering<Bytes>;
+    /// For `DELETE /object`: takes out what is stored under a URL; answers once that is durable.
+    fn remove(&self, url: String) -> Answering<PurgeReceipt>;
 
     /// For `/api/v1/purges` and the words of others: purges, and answers once that is durable.
     fn purge(&self, question: PurgeQuestion) -> Purging;

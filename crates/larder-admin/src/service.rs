@@ -15,7 +15,7 @@ use larder_observe::{Exposition, exposition};
 use crate::answer::{BYTES, HTML, JSON, Refused, TEXT, content, refusal, unanswered, unexplained, with_body};
 use crate::guard::Guard;
 use crate::larder::{Health, Larder, Shown};
-use crate::purges::{PurgeApi, content_of};
+use crate::purges::{PurgeApi, content_of, with_receipt};
 use crate::query;
 use tokio::sync::Semaphore;
 
@@ -138,7 +138,10 @@ impl Admin {
             Ok(Endpoint::PurgeOf) => self.purge_of(head),
             Ok(Endpoint::Object) => self.object(head).await,
             Ok(endpoint) => self.show(endpoint),
-            Err(refused) => refusal(refused),
+            Err(refused) => match PurgeApi::at(head.target.path()) {
+                Some(api) => api.turn_away(refused),
+                None => refusal(refused),
+            },
         }
     }
 
@@ -148,7 +151,11 @@ impl Admin {
             return Err(Refused::Host);
         }
         let endpoint = Endpoint::at(&head.method, head.target.path());
-        if !matches!(endpoint, Some(Endpoint::Health)) && !guard.is_authorized(&head.fields) {
+        let own = match endpoint {
+            Some(Endpoint::Purge(api)) => api.token_field(),
+            _ => None,
+        };
+        if !matches!(endpoint, Some(Endpoint::Health)) && !guard.is_authorized(&head.fields, own.as_ref()) {
             return Err(Refused::Token);
         }
         let endpoint = endpoint.ok_or(Refused::Path)?;
@@ -212,14 +219,17 @@ impl Admin {
             return refusal(Refused::ObjectQuery);
         };
         match self.shared.larder.remove(url).await {
-            Ok(json) => content(StatusCode::OK, JSON, json),
-            Err(why) => unanswered(&why),
+            Ok(receipt) => with_receipt(content(StatusCode::OK, JSON, receipt.json.clone()), &receipt),
+            Err(why) => match &why.receipt {
+                Some(receipt) => with_receipt(unanswered(&why), receipt),
+                None => unanswered(&why),
+            },
         }
     }
 
     async fn purge(&self, api: PurgeApi, head: &RequestHead, body: Body) -> Response {
         let Some(bytes) = content_of(body).await else {
-            let mut response = refusal(Refused::Content);
+            let mut response = api.turn_away(Refused::Content);
             response.close = true;
             return response;
         };

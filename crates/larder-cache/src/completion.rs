@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use larder_http::fields::cache_groups::CACHE_GROUPS;
 use larder_http::fields::content_range::ContentRange;
 use larder_http::fields::etag::EntityTag;
 use larder_http::fields::range::RangeField;
@@ -92,6 +93,20 @@ pub fn whole_fields(stored: &HeaderMap, newer: &HeaderMap) -> HeaderMap {
         fields.remove(header::DATE);
     }
     fields
+}
+
+/// Adds to `fields` the tags and cache groups that only the stored response names: what is made of it and of something newer goes with
+/// the names of both. Otherwise a purge that came in between, by a name that the newer one has not, would miss it.
+pub fn keep_names(stored: &StoredHead, fields: &mut HeaderMap) {
+    let of_tags = stored.tags.iter().flat_map(|tags| tags.names());
+    let named = stored.all_fields();
+    for name in of_tags.chain([&CACHE_GROUPS]) {
+        for value in named.get_all(name) {
+            if fields.get_all(name).iter().all(|other| other != value) {
+                fields.append(name, value.clone());
+            }
+        }
+    }
 }
 
 /// What a client is sent from a part.

@@ -136,7 +136,7 @@ impl StoredHead {
         };
         let own_cookies =
             said.sets_cookies && !policy.guards_cookies() && carries_own(&fields, directives, policy);
-        let prepared = prepare(&fields, directives, freshness.received.wall, policy);
+        let prepared = prepare(&fields, said, freshness.received.wall, policy);
         let mut languages = prepared.map.get_all(header::CONTENT_LANGUAGE).iter();
         // A text in two languages is not what somebody wants who likes the first of them best.
         let language = match (languages.next(), languages.next()) {
@@ -150,8 +150,8 @@ impl StoredHead {
             stale: StaleDirectives::of(directives, freshness.source),
             part: (status == StatusCode::PARTIAL_CONTENT).then(|| Part::of(&fields)).flatten(),
             groups: GroupTags::of(request.scheme, &request.authority, &fields),
-            tags: Tags::of(&fields, &policy.controls.tags.names),
-            controls: controls(&fields, directives, policy),
+            tags: said.may_have_tags.then(|| Tags::of(&fields, &policy.controls.tags)).flatten(),
+            controls: said.may_have_tags.then(|| controls(&fields, directives, policy)).flatten(),
             relieved,
             caution: Caution { own_cookies, ..Caution::default() },
             fields: Arc::new(prepared),
@@ -232,13 +232,12 @@ fn controls(
     directives: &ResponseDirectives,
     policy: &CachePolicy,
 ) -> Option<Box<HeaderMap>> {
+    let is_copied = |name: &&HeaderName| {
+        directives::is_private(&policy.controls, name)
+            || (policy.controls.tags.has(name) && is_left_out(directives, policy, name))
+    };
     let mut controls = HeaderMap::new();
-    let is_left_out = |name: &&HeaderName| is_left_out(directives, policy, name);
-    let tags = policy.controls.tags.names.iter().filter(is_left_out);
-    for name in directives::private(&policy.controls).chain(tags) {
-        if controls.contains_key(name) {
-            continue;
-        }
+    for name in fields.keys().filter(is_copied) {
         for value in fields.get_all(name) {
             let value = HeaderValue::from_bytes(value.as_bytes());
             controls.append(name, value.expect("these bytes were a field value before"));
@@ -256,13 +255,20 @@ fn carries_own(fields: &HeaderMap, directives: &ResponseDirectives, policy: &Cac
 struct Said {
     directives: ResponseDirectives,
     sets_cookies: bool,
+    /// Some field ends here.
+    has_private: bool,
+    /// Some field ends here, or carries tags that are passed on.
+    may_have_tags: bool,
 }
 
 impl Said {
     fn of(fields: &HeaderMap, policy: &CachePolicy) -> Self {
+        let has_private = fields.keys().any(|name| directives::is_private(&policy.controls, name));
         Self {
             directives: EffectiveDirectives::read(fields, policy).said,
             sets_cookies: fields.contains_key(header::SET_COOKIE),
+            has_private,
+            may_have_tags: has_private || policy.controls.tags.is_passed(),
         }
     }
 
@@ -280,7 +286,7 @@ pub(crate) fn kept_back(
     let names = directives.no_cache.fields().iter().chain(directives.private.fields());
     let is_nobodys = |name: &HeaderName| {
         (policy.set_cookie == SetCookiePolicy::Strip && *name == header::SET_COOKIE)
-            || directives::private(&policy.controls).any(|private| private == name)
+            || directives::is_private(&policy.controls, name)
     };
     let mut withheld = HeaderMap::new();
     for name in names.filter(|name| !is_nobodys(name)) {
@@ -296,17 +302,12 @@ pub(crate) fn kept_back(
 }
 
 /// Copies what is to be stored into one piece.
-fn prepare(
-    fields: &HeaderMap,
-    directives: &ResponseDirectives,
-    received: WallTime,
-    policy: &CachePolicy,
-) -> PreparedFields {
+fn prepare(fields: &HeaderMap, said: &Said, received: WallTime, policy: &CachePolicy) -> PreparedFields {
     let is_kept = |name: &HeaderName| {
         *name != header::AGE
             && *name != header::CONTENT_LENGTH
-            && !is_left_out(directives, policy, name)
-            && !directives::private(&policy.controls).any(|private| private == name)
+            && !is_left_out(&said.directives, policy, name)
+            && !(said.has_private && directives::is_private(&policy.controls, name))
     };
     let added_date = (!fields.contains_key(header::DATE)).then(|| date::format(received));
     let kept = || {

@@ -210,6 +210,9 @@ pub struct Controls {
     pub x_reverse_proxy_ttl: bool,
     /// Which fields carry tags. They are taken out unless they are to be passed on.
     pub tags: TagFields,
+    /// Further fields that are taken out: those of purges in responses, and LiteSpeed's. A site that has one of these among them
+    /// listens to it. Default none.
+    pub ending: Vec<HeaderName>,
 }
 
 impl Default for Controls {
@@ -220,6 +223,7 @@ impl Default for Controls {
             x_accel_expires: true,
             x_reverse_proxy_ttl: true,
             tags: TagFields::default(),
+            ending: Vec::new(),
         }
     }
 }

@@ -241,10 +241,10 @@ fn renewed(
     times: ExchangeTimes,
     policy: &CachePolicy,
 ) -> Option<HeaderMap> {
-    let tag_fields = &policy.controls.tags.names;
+    let tag_fields = &policy.controls.tags;
     let mut stored = Cow::Borrowed(stored);
-    if tag_fields.iter().any(|name| newer.contains_key(name)) {
-        tag_fields.iter().for_each(|name| drop(stored.to_mut().remove(name)));
+    if tag_fields.is_in(newer) {
+        tag_fields.names().iter().for_each(|name| drop(stored.to_mut().remove(name)));
     }
     let mut fields = merged(&stored, newer, |name| match *name {
         header::CONTENT_ENCODING | header::CONTENT_LENGTH | header::CONTENT_RANGE => false,

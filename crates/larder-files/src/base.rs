@@ -16,6 +16,7 @@ use super::settings::FilesSettings;
 use super::unreadable::UnreadableFiles;
 use larder_tier::Note;
 use larder_tier::backlog::Backlog;
+use larder_tier::note::StockTaker;
 
 #[derive(Debug, Default)]
 pub(super) struct FileCounts {
@@ -51,6 +52,8 @@ pub(super) struct Base {
     /// Hears what a directory knows that comes later; set once.
     pub(super) returns: OnceLock<Arc<Returns>>,
     pub(super) counts: FileCounts,
+    /// Knows which notes of the journals are needed still.
+    pub(super) stock: StockTaker,
     pub(super) fills: Arc<AtomicUsize>,
     /// How many files may be open.
     pub(super) open_files: AtomicUsize,
@@ -80,6 +83,7 @@ impl Base {
             last_number: AtomicU64::new(0),
             returns: OnceLock::new(),
             counts: FileCounts::default(),
+            stock: StockTaker::default(),
             fills: Arc::default(),
             high_water: AtomicU64::new(0),
             backlog: OnceLock::new(),

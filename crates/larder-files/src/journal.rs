@@ -33,13 +33,18 @@ use file::read_file;
 pub(super) use file::sync_file;
 use larder_tier::Note;
 use larder_tier::format::log::{LogHead, read_log, write_note, write_reached};
-use larder_tier::note::needed_within;
+use larder_tier::note::{StockTaker, needed_within};
 use larder_tier::tier::Written;
 
 /// A file longer than this is written anew, unless half of it is needed.
 const LONG_BYTES: u64 = 32 * 1024;
-/// What predicates of the caller's may take. Beyond that one stands for the earliest of them.
-const NOTES_BYTES_MAX: usize = 1 << 20;
+/// What predicates of the caller's may take. Beyond that stock is taken of them; and one stands for the earliest of those that
+/// are needed still and have no room.
+const NOTES_BYTES_MAX: usize = 16 << 20;
+/// What they may take while stock cannot be taken.
+const UNSORTED_BYTES_MAX: usize = 2 * NOTES_BYTES_MAX;
+/// To how much they are brought down.
+const NOTES_FIT_BYTES: usize = NOTES_BYTES_MAX / 4 * 3;
 /// Numbers are promised to the next start in steps of this.
 const REACH: u64 = 1 << 20;
 /// How long it is left alone after a failure.
@@ -73,6 +78,8 @@ struct State {
     /// Predicates of the caller's.
     notes: Vec<Note>,
     notes_bytes: usize,
+    /// Stock is to be taken of them.
+    is_stock_due: bool,
     /// Encoded entries that wait.
     waiting: Vec<u8>,
     /// Entries asked for so far, and how many of them were written, or could not be.
@@ -139,6 +146,7 @@ impl Journal {
             head,
             notes: restored.notes.clone(),
             notes_bytes,
+            is_stock_due: false,
             waiting: Vec::new(),
             asked: 0,
             tried: 0,
@@ -179,12 +187,40 @@ impl Journal {
             state.notes_bytes += note.kept_bytes();
             state.notes.push(note.clone());
             if state.notes_bytes > NOTES_BYTES_MAX {
-                // To three quarters, so that this is not due again at once.
-                state.notes = needed_within(std::mem::take(&mut state.notes), NOTES_BYTES_MAX / 4 * 3);
-                state.notes_bytes = state.notes.iter().map(Note::kept_bytes).sum();
+                state.is_stock_due = true;
                 state.is_due_anew = true;
             }
+            if state.notes_bytes > UNSORTED_BYTES_MAX {
+                state.notes = needed_within(std::mem::take(&mut state.notes), NOTES_FIT_BYTES);
+                state.notes_bytes = state.notes.iter().map(Note::kept_bytes).sum();
+            }
         });
+    }
+
+    /// Has stock taken of the notes.
+    pub(super) fn take_stock(&self) {
+        let mut state = self.state.lock();
+        if !state.is_closed {
+            (state.is_stock_due, state.is_due_anew) = (true, true);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Takes it, where it is due. Those that come meanwhile are kept behind the others.
+    fn sort_out(&self, stock: &StockTaker) {
+        let notes = {
+            let mut state = self.state.lock();
+            if !std::mem::take(&mut state.is_stock_due) {
+                return;
+            }
+            std::mem::take(&mut state.notes)
+        };
+        // To three quarters, so that this is not due again at once.
+        let mut notes = stock.needed(notes, 0, NOTES_FIT_BYTES);
+        let mut state = self.state.lock();
+        notes.append(&mut state.notes);
+        state.notes_bytes = notes.iter().map(Note::kept_bytes).sum();
+        state.notes = notes;
     }
 
     /// From now on nothing counts that larder stored before `now`, also after a restart.
@@ -332,7 +368,8 @@ impl Journal {
     }
 
     /// The whole file as it should be, and below which number it promises all numbers to be.
-    pub(super) fn whole(&self, noted: &PendingRemovals) -> (Vec<u8>, u64) {
+    pub(super) fn whole(&self, noted: &PendingRemovals, stock: &StockTaker) -> (Vec<u8>, u64) {
+        self.sort_out(stock);
         let (head, notes) = {
             let state = self.state.lock();
             (state.head, state.notes.clone())

@@ -11,6 +11,7 @@
 
 mod absence;
 mod arriving;
+mod aside;
 mod base;
 mod calls;
 mod closing;

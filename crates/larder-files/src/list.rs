@@ -29,7 +29,7 @@ use super::in_use::InUse;
 use super::meta::{self, Meta};
 use super::name::{Name, TargetUri};
 use super::resolver::DIRECTORY;
-use super::sys::Status;
+use super::sys::{Status, is_absent};
 use super::tree::{self, FoundFile, OWN, Tree};
 use larder_tier::rank::forbid_under_lock;
 
@@ -132,6 +132,8 @@ pub fn survey(
 pub struct FilesPage {
     /// May be none although there is more.
     pub files: Vec<Listed>,
+    /// What is there and could not be read.
+    pub unread: u64,
     /// Where to go on; nothing at the end.
     pub next: Option<FilesCursor>,
 }
@@ -141,7 +143,9 @@ impl FileStore {
     /// (at least 1) and 1000. No use of any of them. Blocks.
     pub fn list(&self, from: FilesCursor, most: usize, wanted: &dyn Fn(&[u8]) -> bool) -> FilesPage {
         let in_use = self.in_use.load_full();
-        in_use.map_or_else(FilesPage::default, |in_use| in_use.list(from, most, wanted))
+        // One that is absent may come back with its files: they were not read.
+        let absent = || FilesPage { unread: 1, ..FilesPage::default() };
+        in_use.map_or_else(absent, |in_use| in_use.list(from, most, wanted))
     }
 
     /// What lies under the authority, path and query of `uri`, whatever its scheme. No use of it. Blocks.
@@ -177,29 +181,41 @@ impl InUse {
     /// The next files that a URL leads to and whose authority, path and query, one after the other, are `wanted`: at most `most`
     /// (at least 1) and 1000. No use of any of them. Blocks.
     pub(super) fn list(&self, from: FilesCursor, most: usize, wanted: &dyn Fn(&[u8]) -> bool) -> FilesPage {
-        let (mut at, mut files, mut names) = (from, Vec::new(), 0);
+        let (mut at, mut files, mut names, mut unread) = (from, Vec::new(), 0, 0);
         let most = most.clamp(1, PAGE_MAX);
         let is_last = |files: &Vec<Listed>, names| files.len() >= most || names >= NAMES_MAX;
         while !is_last(&files, names) {
-            let Some((path, read)) = at.place() else { return FilesPage { files, next: None } };
+            let Some((path, read)) = at.place() else { return FilesPage { files, unread, next: None } };
             // One that is gone, or cannot be read, has nothing to show.
-            let Ok(directory) = self.shared.directory(path, read) else {
-                at.leave();
-                continue;
+            let directory = match self.shared.directory(path, read) {
+                Ok(directory) => directory,
+                Err(error) => {
+                    let is_left = is_absent(&error) || error.kind() == io::ErrorKind::CrossesDevices;
+                    unread += u64::from(!is_left);
+                    at.leave();
+                    continue;
+                }
             };
             let mut buffer = [MaybeUninit::uninit(); NAMES_BYTES];
             let mut entries = RawDir::new(&directory, &mut buffer);
             let deeper = loop {
                 if is_last(&files, names) {
-                    return FilesPage { files, next: Some(at) };
+                    return FilesPage { files, unread, next: Some(at) };
                 }
                 forbid_under_lock();
-                let Some(Ok(entry)) = entries.next() else { break None };
+                let entry = match entries.next() {
+                    Some(Ok(entry)) => entry,
+                    Some(Err(_)) => {
+                        unread += 1;
+                        break None;
+                    }
+                    None => break None,
+                };
                 at.set_read(entry.next_entry_cookie());
                 names += 1;
                 let is_disk = !self.shared.tree.is_in_memory();
                 if names % REST_AFTER == 0 && is_disk && !self.threads.rest(REST) {
-                    return FilesPage { files, next: None };
+                    return FilesPage { files, unread: unread + 1, next: None };
                 }
                 let name = entry.file_name().to_bytes();
                 let is_own = name == OWN.as_bytes() && at.place().is_some_and(|(path, _)| path.is_empty());
@@ -215,7 +231,10 @@ impl InUse {
                 };
                 match kind {
                     FileType::Directory => break Some(path),
-                    FileType::RegularFile => files.extend(self.shared.servable(&path, wanted)),
+                    FileType::RegularFile => match self.shared.servable(&path, wanted) {
+                        Some(listed) => files.push(listed),
+                        None => unread += u64::from(self.shared.is_unreadable(&path)),
+                    },
                     _ => {}
                 }
             };
@@ -224,7 +243,7 @@ impl InUse {
                 None => at.leave(),
             }
         }
-        FilesPage { files, next: Some(at) }
+        FilesPage { files, unread, next: Some(at) }
     }
 
     /// What lies under the authority, path and query of `uri`, whatever its scheme. No use of it. Blocks.
@@ -278,6 +297,16 @@ impl Directory {
             Some(meta) => self.believes(name, meta),
             None => !self.noted.refuses(name, &listed.status),
         }
+    }
+
+    /// Whether what lies at a place is not known because it cannot be read.
+    fn is_unreadable(&self, path: &[u8]) -> bool {
+        let name = Name::found(path);
+        let read = self
+            .tree
+            .find(&name)
+            .and_then(|found| self.tree.lines(&found.file, &found.status, &name).map(|_| ()));
+        read.is_err_and(|error| !is_absent(&error))
     }
 
     /// The file at a place, where a URL that is `wanted` leads there.

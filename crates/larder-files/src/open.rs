@@ -166,6 +166,7 @@ impl InUse {
             shared.journal.begin_anew(believed_from);
         }
         shared.make_good(&restored);
+        shared.remove_left_aside();
         base.backlog.get().into_iter().for_each(|backlog| shared.queue.borrow_from(backlog));
         let stop = Arc::new(Stop::default());
         let counted = Arc::new((Mutex::new(false), Condvar::new()));

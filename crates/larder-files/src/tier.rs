@@ -19,7 +19,10 @@ use larder_http::time::Now;
 use larder_tier::backlog::Backlog;
 use larder_tier::entry::Memo;
 use larder_tier::fill::BoxFuture;
-use larder_tier::tier::{Admit, DirectoryFigures, Failure, TierCaps, TierEvent, Written};
+use larder_tier::note::Needed;
+use larder_tier::tier::{
+    Admit, CountRemoved, DirectoryFigures, Failure, TierCaps, TierEvent, WantedHosts, Written,
+};
 use larder_tier::{
     BodySource, CacheKey, Candidate, Find, Invalidate, Loaded, LoadedContent, Look as TierLook, Note, Opened,
     Run, TargetUri, Unreadable, VocabularyOf,
@@ -166,6 +169,8 @@ pub(super) struct ListedFile {
     pub(super) store: Arc<FileStore>,
     pub(super) key: CacheKey,
     pub(super) scheme: Scheme,
+    /// That of its meta.
+    pub(super) number: u64,
 }
 
 impl Candidate for ListedFile {
@@ -188,7 +193,12 @@ impl Candidate for ListedFile {
 
     fn note_use(&self) {}
 
-    fn forget(&self) {}
+    /// Not what people put there. It is written down, so that it is not used again where it cannot be removed.
+    fn forget(&self) {
+        if let Some(uri) = TargetUri::of_base(&self.key, self.scheme) {
+            self.store.purge_below(&uri, self.number.saturating_add(1));
+        }
+    }
 }
 
 impl Invalidate for FileStore {
@@ -241,6 +251,15 @@ impl Invalidate for FileStore {
             removed => removed.map_err(Into::into),
         }
     }
+
+    fn purge_tree(
+        &self,
+        path: &str,
+        wanted: &Arc<WantedHosts>,
+        removed: &Arc<CountRemoved>,
+    ) -> Result<(), Failure> {
+        self.remove_below(path, wanted, removed).map_err(Into::into)
+    }
 }
 
 impl Run for FileStore {
@@ -253,6 +272,24 @@ impl Run for FileStore {
         self.tell_of_returns(Arc::new(move |last, notes| {
             admit(last, notes);
         }));
+    }
+
+    fn settle(&self) -> bool {
+        Self::flush(self)
+    }
+
+    fn take_stock_by(&self, needed: &Arc<Needed>) {
+        self.base.stock.ask(needed);
+    }
+
+    fn stop_taking_stock(&self) {
+        self.base.stock.stop();
+    }
+
+    fn take_stock(&self) {
+        if let Some(in_use) = self.in_use.load().as_ref() {
+            in_use.shared.journal.take_stock();
+        }
     }
 
     fn borrow_from(&self, backlog: &Arc<Backlog>) {

@@ -44,6 +44,7 @@ impl Inspect<HttpCaching> for FileStore {
         Ok(TierPage {
             entries: page.files.into_iter().filter_map(|listed| entry(&self, listed, now)).collect(),
             unreadable: 0,
+            unseen: page.unread,
             next: page.next.map(|next| next.to_string()),
         })
     }
@@ -134,7 +135,7 @@ fn entry(files: &Arc<FileStore>, listed: Listed, now: Now) -> Option<ListedEntry
         head.relieved = meta.relieved.clone().and(&head.relieved);
     }
     Some(ListedEntry {
-        at: Box::new(ListedFile { store: Arc::clone(files), key: key.clone(), scheme }),
+        at: Box::new(ListedFile { store: Arc::clone(files), key: key.clone(), scheme, number }),
         key,
         origin: Some((scheme, authority)),
         identity: None,

@@ -127,12 +127,14 @@ pub struct ResponseHead {
     pub age: Option<u64>,
     /// The same for what Cache-Status says.
     pub cache_status: Option<CacheStatus>,
+    /// The reason phrase of HTTP/1, where it is not the usual one of the status: printable ASCII. HTTP/2 has none.
+    pub reason: Option<&'static str>,
 }
 
 impl ResponseHead {
     /// A head with its own fields only.
     pub fn new(status: StatusCode, fields: HeaderMap) -> Self {
-        Self { status, stored: None, fields, age: None, cache_status: None }
+        Self { status, stored: None, fields, age: None, cache_status: None, reason: None }
     }
 
     /// A head with `stored` fields and some of its own.

@@ -143,6 +143,9 @@ families! {
     PURGES = "larder_purges_total" Counter "predicates" ["kind", "mode", "dialect", "result"]
         "What was purged, by kind, `hard` or `soft`, in whose words, and `held` or `not-held`."
         "`not-held`: a journal did not confirm the purge, which may be forgotten after a crash. larder tries on.";
+    PURGE_SECONDS = "larder_purge_seconds" Histogram "seconds" ["part"]
+        "Time that purges took: `table` until every look-up sees them, `journal` from then until every journal has them."
+        "A slow `journal` is a slow disk: whoever purges waits for that. No client does.";
     PURGES_REFUSED = "larder_purges_refused_total" Counter "requests" ["reason"]
         "Requests for purges that were refused, by reason."
         "A plugin that is not let in changes nothing: visitors see old pages. `purge` in the site says who may.";
@@ -151,7 +154,13 @@ families! {
         "What purges cost later hits.";
     PURGE_PREDICATES = "larder_purge_predicates" Gauge "predicates" ["kind"]
         "Names and patterns that stored responses are compared with, since they were purged."
-        "At 262144 names or 1024 patterns the oldest goes.";
+        "They retire when no response is left from before the purge. At 262144 names or 1024 patterns the oldest goes.";
+    PURGE_RETIRED = "larder_purge_predicates_retired_total" Counter "predicates" []
+        "Names and patterns that were forgotten because no response was left that they could concern."
+        "Where it stands still and predicates grow in number, a disk cannot be read, or old fetches do not end.";
+    PURGE_HEADS = "larder_purge_heads_read_total" Counter "heads" []
+        "Heads that were read on disks and in directories to find what purges have ended."
+        "At most 2048 a second, 4 KiB each.";
     PURGE_FLOOR_RAISED = "larder_purge_floor_raised_total" Counter "times" []
         "How often an old purge was dropped because there were too many, or a journal did not have it."
         "What was fetched before that purge is asked about at the origin before it is used again.";

@@ -52,14 +52,18 @@ impl Default for Histogram {
 impl Histogram {
     /// Counts one duration, rounded up to whole microseconds.
     pub fn observe(&self, took: Duration) {
-        let whole = took.as_secs().saturating_mul(1_000_000);
-        let us = whole.saturating_add(u64::from(took.subsec_nanos().div_ceil(1000))).min(u64::MAX >> 8);
+        let us = whole_us(took);
         self.cells.add(bucket(us), 1);
         self.cells.add(SUM_US, us);
     }
 }
 
-/// The sum of several workers' histograms at one moment.
+fn whole_us(took: Duration) -> u64 {
+    let whole = took.as_secs().saturating_mul(1_000_000);
+    whole.saturating_add(u64::from(took.subsec_nanos().div_ceil(1000))).min(u64::MAX >> 8)
+}
+
+/// The sum of several workers' histograms at one moment; or a histogram of its own for what happens rarely.
 #[derive(Clone, Debug)]
 pub struct HistogramSnapshot {
     cells: Vec<u64>,
@@ -75,6 +79,16 @@ impl HistogramSnapshot {
     /// Adds a worker's histogram.
     pub fn add(&mut self, histogram: &Histogram) {
         histogram.cells.sum_into(&mut self.cells);
+    }
+
+    /// Counts one duration, rounded up to whole microseconds: for what is too rare for cells of each worker.
+    pub fn observe(&mut self, took: Duration) {
+        let us = whole_us(took);
+        for (index, n) in [(bucket(us), 1), (SUM_US, us)] {
+            if let Some(cell) = self.cells.get_mut(index) {
+                *cell = cell.wrapping_add(n);
+            }
+        }
     }
 
     fn buckets(&self) -> &[u64] {
@@ -155,6 +169,9 @@ mod tests {
         durations.iter().for_each(|took| histogram.observe(*took));
         let mut snapshot = HistogramSnapshot::default();
         snapshot.add(&histogram);
+        let mut own = HistogramSnapshot::default();
+        durations.iter().for_each(|took| own.observe(*took));
+        assert_eq!(own.cells, snapshot.cells, "one of its own counts the same");
         snapshot
     }
 

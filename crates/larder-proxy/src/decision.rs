@@ -68,7 +68,7 @@ pub(crate) enum Facts {
     /// The wait for a flight is over.
     Ended(WaitResult),
     /// The origin's answer may be stored.
-    Landed(Landed),
+    Storable(Storable),
 }
 
 /// A request and its rule.
@@ -170,7 +170,7 @@ pub(crate) enum WaitResult {
 
 /// An answer that may be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Landed {
+pub(crate) struct Storable {
     /// Its URL was asked for too seldom, as [`Next::Board`] said.
     pub(crate) seldom: bool,
     /// Its body is longer than its store takes.
@@ -230,7 +230,7 @@ pub(crate) fn next(facts: &Facts, counters: Counters) -> (Next, Counters) {
             (Next::Look, if *in_time { counters } else { counters.impatient() })
         }
         Facts::Ended(result) => of_wait(*result, counters),
-        Facts::Landed(landed) => (of_landing(*landed), counters),
+        Facts::Storable(storable) => (of_storable(*storable), counters),
     }
 }
 
@@ -313,10 +313,10 @@ fn of_wait(result: WaitResult, counters: Counters) -> (Next, Counters) {
     }
 }
 
-fn of_landing(landed: Landed) -> Next {
-    match landed {
-        Landed { seldom: true, .. } => Next::SendThrough(NotStored::MinUses),
-        Landed { is_too_large: true, .. } => Next::SendThrough(NotStored::NoRoom),
+fn of_storable(storable: Storable) -> Next {
+    match storable {
+        Storable { seldom: true, .. } => Next::SendThrough(NotStored::MinUses),
+        Storable { is_too_large: true, .. } => Next::SendThrough(NotStored::NoRoom),
         _ => Next::Keep,
     }
 }
@@ -391,7 +391,7 @@ mod tests {
         let forwarding = Forwarding { alone: false, uses: None, min_uses: 3, get_would_do: true };
         let board = |alone, seldom, as_get| (Next::Board { alone, seldom, as_get }, NEW);
         let last = Counters { lost: LOST_MAX, ..NEW };
-        let landed = |seldom, is_too_large| Facts::Landed(Landed { seldom, is_too_large });
+        let storable = |seldom, is_too_large| Facts::Storable(Storable { seldom, is_too_large });
         let cookie = |has_cookie| Facts::Ended(WaitResult::NotForOthers { has_cookie });
         let table = [
             (Facts::ContentRead(ContentRead::All), NEW, look(NEW)),
@@ -458,10 +458,10 @@ mod tests {
             (Facts::Ended(WaitResult::Lost), last, (Next::Fail(Failure::FETCH_LOST), last)),
             (Facts::Ended(WaitResult::TooLate), NEW, look(IMPATIENT)),
             // Answers.
-            (landed(false, false), NEW, (Next::Keep, NEW)),
-            (landed(true, false), NEW, (Next::SendThrough(NotStored::MinUses), NEW)),
-            (landed(false, true), NEW, (Next::SendThrough(NotStored::NoRoom), NEW)),
-            (landed(true, true), NEW, (Next::SendThrough(NotStored::MinUses), NEW)),
+            (storable(false, false), NEW, (Next::Keep, NEW)),
+            (storable(true, false), NEW, (Next::SendThrough(NotStored::MinUses), NEW)),
+            (storable(false, true), NEW, (Next::SendThrough(NotStored::NoRoom), NEW)),
+            (storable(true, true), NEW, (Next::SendThrough(NotStored::MinUses), NEW)),
         ];
         for (facts, counters, expected) in table {
             assert_eq!(next(&facts, counters), expected, "{facts:?} {counters:?}");

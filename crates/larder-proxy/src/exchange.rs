@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{REFERER, SET_COOKIE, USER_AGENT};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use larder_cache::directives;
 use larder_http::fields::cache_status::{CACHE_STATUS, CacheStatus, Outcome};
 use larder_http::message::{RequestHead, Response, ResponseHead, Scheme};
@@ -26,6 +26,9 @@ use crate::route::Site;
 use crate::settings::{OriginChoice, RuleSettings};
 use crate::worker::Worker;
 
+/// What FOSHttpCache and many others look at to tell a hit.
+const X_CACHE: HeaderName = HeaderName::from_static("x-cache");
+
 /// An exchange from the moment that its site and rule are known: what is asked, who asks, and how it went. A request of
 /// larder's own making has the same two parts.
 pub(crate) struct Exchange {
@@ -33,6 +36,8 @@ pub(crate) struct Exchange {
     pub(crate) asker: Asker,
     /// The origin that was asked, or whose answer to another request was waited for.
     pub(crate) origin: Option<Arc<str>>,
+    /// Whether its client may purge, and has asked to be shown what a cache knows of the answer.
+    pub(crate) shows: bool,
     /// Whether it was looked up under a key.
     pub(crate) keyed: bool,
     pub(crate) started: Now,
@@ -57,6 +62,7 @@ impl Exchange {
             asked,
             asker,
             origin: None,
+            shows: false,
             keyed: false,
             started,
             collapse_wait: None,
@@ -71,6 +77,12 @@ impl Exchange {
 
     pub(crate) fn site(&self) -> &Arc<Site> {
         self.asked.route.site()
+    }
+
+    /// Whether the answer shows the tags of a stored response.
+    #[inline(always)]
+    pub(crate) fn shows_tags(&self) -> bool {
+        self.shows || self.settings().debug
     }
 
     /// Keeps the client at the server that answered it, and it alone: an answer that other caches may give to others is left
@@ -122,6 +134,10 @@ impl Exchange {
             }
             Logged { line: record.line(format), stored: status.stored, storing: self.storing.clone() }
         });
+        if self.shows {
+            let word = if status.outcome == Outcome::Hit { "HIT" } else { "MISS" };
+            response.head.fields.insert(X_CACHE, HeaderValue::from_static(word));
+        }
         match with_key {
             Some(value) => drop(response.head.fields.append(CACHE_STATUS, value)),
             None => response.head.cache_status = Some(status),

@@ -9,7 +9,7 @@ use larder_cache::StoredHead;
 use larder_http::message::RequestHead;
 use larder_store::{CacheKey, Store};
 
-use crate::decision::{Arrived, Counters, Document, Forwarding, Landed, Missed, StandsIn};
+use crate::decision::{Arrived, Counters, Document, Forwarding, Missed, StandsIn, Storable};
 use crate::lookup::Miss;
 use crate::settings::{RuleSettings, SiteSettings};
 
@@ -79,13 +79,13 @@ pub(crate) fn forwarding(
 }
 
 /// Of an answer that may be stored, with so many bytes of content as far as that is known, and the store for it.
-pub(crate) fn landed(
+pub(crate) fn storable(
     store: &Store,
     (key, head): (&CacheKey, &StoredHead),
     declared: Option<u64>,
     seldom: bool,
-) -> Landed {
-    Landed { seldom, is_too_large: declared > Some(store.max_object_for(key, head)) }
+) -> Storable {
+    Storable { seldom, is_too_large: declared > Some(store.max_object_for(key, head)) }
 }
 
 #[cfg(test)]

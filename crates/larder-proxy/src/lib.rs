@@ -22,6 +22,9 @@ mod failure;
 mod fetch;
 mod fill;
 mod forward;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod invalidation;
 mod key;
 mod labels;

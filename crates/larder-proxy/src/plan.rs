@@ -37,6 +37,8 @@ pub struct Plan {
     pub(crate) purges: usize,
     /// A GET may be a purge at some site.
     pub(crate) has_purge_locations: bool,
+    /// Some site lets somebody purge.
+    pub(crate) has_open_purges: bool,
 }
 
 impl std::fmt::Debug for Plan {
@@ -55,7 +57,9 @@ impl Plan {
         let roots = settings.sites.iter().map(|site| site.root.as_ref().map(open).transpose());
         let has_location =
             |site: &SiteSettings| matches!(&site.purge, Access::Open(rules) if rules.location.is_some());
+        let is_open = |site: &SiteSettings| matches!(&site.purge, Access::Open(_));
         Ok(Arc::new(Self {
+            has_open_purges: settings.sites.iter().any(is_open),
             has_purge_locations: settings.sites.iter().any(has_location),
             roots: roots.collect::<Result<_, _>>()?,
             router: Router::new(settings.sites)?,

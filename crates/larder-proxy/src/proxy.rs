@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use arc_swap::{ArcSwapOption, Guard};
 use larder_http::message::RequestHead;
 use larder_http::time::Clock;
-use larder_observe::{AccessLog, CacheId, Diagnostics, Ending, Format, LogLine, Metrics};
-use larder_store::store::Admit;
+use larder_observe::{AccessLog, CacheId, Diagnostics, Ending, Format, HistogramSnapshot, LogLine, Metrics};
+use larder_store::store::{Admit, Needed};
 use larder_store::{CacheKey, Store};
 
 use crate::background::Background;
@@ -165,9 +165,19 @@ impl Proxy {
         self.purges.counts.each_refusal(visit);
     }
 
+    /// How long purges took, by part.
+    pub fn each_purge_part(&self, visit: impl FnMut(&'static str, &HistogramSnapshot)) {
+        self.purges.counts.each_part(visit);
+    }
+
     /// Responses that purges took out.
     pub fn purged_objects(&self) -> u64 {
         self.purges.counts.object_count()
+    }
+
+    /// Heads that were read in tiers to find what purges have ended.
+    pub fn purge_heads(&self) -> u64 {
+        self.sweeps.heads.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// A line for each purge.
@@ -212,8 +222,16 @@ impl Proxy {
                     .map(|proxy| durable::readmit(&proxy.invalidations, last, notes, proxy.clock.now()))
             })
         };
+        let needed: Arc<Needed> = {
+            let proxy = Arc::downgrade(self);
+            Needed::new(move |notes, lost| match proxy.upgrade() {
+                Some(proxy) => durable::needed(&proxy.invalidations, notes, lost),
+                None => notes,
+            })
+        };
         for Joined { store, is_believed } in self.reach.join(stores, heard) {
             store.open(&readmit, is_believed);
+            store.take_stock_by(&needed);
         }
     }
 

@@ -23,6 +23,7 @@ pub mod store;
 pub mod stored;
 pub mod streaming;
 pub mod tier;
+pub mod walk;
 pub mod whereabouts;
 
 pub use audience::Audience;

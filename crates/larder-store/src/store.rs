@@ -21,7 +21,10 @@ use larder_http::message::RequestHead;
 use larder_http::time::Now;
 use larder_tier::backlog::Backlog;
 use larder_tier::fill::BoxFuture;
-pub use larder_tier::tier::{Admit, DirectoryFigures, Failure, TierCaps, TierEvent, Written};
+pub use larder_tier::note::Needed;
+pub use larder_tier::tier::{
+    Admit, CountRemoved, DirectoryFigures, Failure, TierCaps, TierEvent, WantedHosts, Written,
+};
 use larder_tier::{Fill, InMemory, Memo, Note, Opened, StoredChunk, TargetUri, Tier};
 use smallvec::SmallVec;
 
@@ -212,6 +215,21 @@ impl Store {
         self.tiers.iter().for_each(|tier| tier.open(admit, is_believed));
     }
 
+    /// From now on its tiers ask this which notes are needed still. After [`open`](Self::open).
+    pub fn take_stock_by(&self, needed: &Arc<Needed>) {
+        self.tiers.iter().for_each(|tier| tier.take_stock_by(needed));
+    }
+
+    /// It is about to be closed: from now on its journals keep every note.
+    pub fn stop_taking_stock(&self) {
+        self.tiers.iter().for_each(|tier| tier.stop_taking_stock());
+    }
+
+    /// Much of what its journals have is not needed any more: stock is taken soon.
+    pub fn take_stock(&self) {
+        self.tiers.iter().for_each(|tier| tier.take_stock());
+    }
+
     /// Has what is absent in its tiers tried again, off the workers. To be called every second.
     pub fn try_absent(&self, admit: &Arc<Admit>) {
         self.tiers.iter().for_each(|tier| Arc::clone(tier).try_absent(admit));
@@ -248,6 +266,19 @@ impl Store {
     /// It may still be there.
     pub fn purge_outside(&self, uri: &TargetUri<'_>) -> Result<bool, Failure> {
         self.tiers.iter().try_fold(false, |was, tier| Ok(tier.purge(uri)? || was))
+    }
+
+    /// The same for everything below a canonical path at the hosts that are wanted. `removed` may hear of it later.
+    ///
+    /// # Errors
+    /// Something may still be there.
+    pub fn purge_trees_outside(
+        &self,
+        path: &str,
+        wanted: &Arc<WantedHosts>,
+        removed: &Arc<CountRemoved>,
+    ) -> Result<(), Failure> {
+        self.tiers.iter().try_for_each(|tier| tier.purge_tree(path, wanted, removed))
     }
 
     /// Waits until every invalidation so far is on the disks, so that it holds after a crash.

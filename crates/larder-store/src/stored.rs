@@ -21,6 +21,7 @@ use crate::promote::Worth;
 
 mod judged;
 mod refreshing;
+mod sync;
 
 pub use judged::Judged;
 pub use refreshing::{RefreshFailure, Refreshing};

@@ -11,13 +11,10 @@ use crate::budget::{Budget, Reservation};
 
 /// A memory that lends what is free of it.
 pub trait Lender: Send + Sync {
-    /// All of it, in bytes.
-    fn cap(&self) -> u64;
+    /// What its bytes are counted in.
+    fn budget(&self) -> &Arc<Budget>;
 
-    /// So many bytes of what is free.
-    fn reserve_free(&self, bytes: u64) -> Option<Reservation>;
-
-    /// The same, by evicting where that is needed.
+    /// So many bytes, by evicting where that is needed.
     fn make_room(&self, bytes: u64) -> Option<Reservation>;
 }
 
@@ -29,6 +26,9 @@ const MEMORY_PART: u64 = 4;
 pub struct Backlog {
     /// What all of them have borrowed, and the most they may.
     borrowed: Arc<Budget>,
+    /// The memory's own budget. Lending asks nothing else of the memory, because it happens under the lock of a queue. A handle
+    /// of the memory could be the last one. Its drop would end the bodies there, and with them the queue's own disk.
+    free: Arc<Budget>,
     // The memory holds bodies that hold the disks that hold this.
     memory: Weak<dyn Lender>,
 }
@@ -43,9 +43,10 @@ pub struct Lent {
 impl Backlog {
     /// What may be borrowed of this memory.
     pub fn of<L: Lender + 'static>(memory: &Arc<L>) -> Arc<Self> {
-        let borrowed = Budget::new(memory.cap() / MEMORY_PART);
+        let free = Arc::clone(memory.budget());
+        let borrowed = Budget::new(free.cap() / MEMORY_PART);
         let lender: Weak<L> = Arc::downgrade(memory);
-        Arc::new(Self { borrowed, memory: lender })
+        Arc::new(Self { borrowed, free, memory: lender })
     }
 
     /// The memory has another cap.
@@ -61,11 +62,11 @@ impl Backlog {
     /// So many bytes of what is free.
     pub fn lend(&self, bytes: u64) -> Option<Lent> {
         let borrowed = self.borrowed.reserve(bytes)?;
-        let memory = self.memory.upgrade()?.reserve_free(bytes)?;
+        let memory = self.free.reserve(bytes)?;
         Some(Lent { borrowed, memory })
     }
 
-    /// Sees to it that so many bytes can be lent, by evicting; false where that is no use.
+    /// Sees to it that so many bytes can be lent, by evicting; false where that is no use. Not to be called under a lock.
     pub fn make_room(&self, bytes: u64) -> bool {
         let may_borrow = self.borrowed.reserve(bytes).is_some();
         may_borrow && self.memory.upgrade().is_some_and(|memory| memory.make_room(bytes).is_some())

@@ -1,20 +1,23 @@
 //! Predicates of the caller's, as they are kept for the time after a restart.
 //!
-//! In: notes in the order in which they were made. Out: those that are still needed: of equal ones the latest, and of
-//! all of them the latest that have room. One without content stands for those that had none, so that nothing that was
-//! noted is ever forgotten without a trace. What a note says is the caller's own.
+//! In: notes in the order in which they were made. Out: those that are still needed: of equal ones the latest, of these the ones
+//! that the caller still has in its own table ([`Needed`]), and of all of them the latest that have room. One without content
+//! stands for those that had none, so that nothing that was noted is ever forgotten without a trace. What a note says is the caller's own.
 
 use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use foldhash::fast::RandomState;
 
 /// The longest note, in bytes.
 pub const NOTE_BYTES_MAX: usize = 16 * 1024;
 
-/// Notes that are kept.
-const NOTES_MAX: usize = 131_072;
+/// Notes that are kept: as many as predicates may be in force at once, and URLs.
+const NOTES_MAX: usize = 393_216;
 /// What they may take together, in bytes.
-const BYTES_MAX: usize = 8 << 20;
+const BYTES_MAX: usize = 64 << 20;
 /// What one takes beside its content.
 const NOTE_BYTES: usize = 32;
 
@@ -44,20 +47,79 @@ impl Note {
     }
 }
 
-/// Those of `notes` that are still needed, in the order of their numbers.
+/// Whoever makes notes is asked when stock of a journal is taken: which of these have a meaning still, as its own tables are at that moment.
+/// The second is the highest number of notes that this journal has lost, or zero: a note without content among the first stands
+/// for those, and what it stands for is in the tables only.
+pub struct Needed(Box<dyn Fn(Vec<Note>, u64) -> Vec<Note> + Send + Sync>);
+
+impl Needed {
+    /// By this function.
+    pub fn new(needed: impl Fn(Vec<Note>, u64) -> Vec<Note> + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self(Box::new(needed)))
+    }
+}
+
+impl fmt::Debug for Needed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Needed")
+    }
+}
+
+/// Where a journal has what it asks when stock is taken: nothing before its notes were taken over.
+#[derive(Debug, Default)]
+pub struct StockTaker {
+    needed: OnceLock<Arc<Needed>>,
+    is_stopped: AtomicBool,
+}
+
+impl StockTaker {
+    /// From now on this is asked. Only the first call counts.
+    pub fn ask(&self, needed: &Arc<Needed>) {
+        self.needed.get_or_init(|| Arc::clone(needed));
+    }
+
+    /// From now on nobody is asked, and every note is kept: the tables may forget what concerns this journal's responses alone.
+    pub fn stop(&self) {
+        self.is_stopped.store(true, Ordering::SeqCst);
+    }
+
+    /// Those of `notes` that are to be kept within so many bytes, in the order of their numbers. `lost` is the highest number of
+    /// notes that are missing among them, or zero.
+    pub fn needed(&self, notes: Vec<Note>, lost: u64, bytes_max: usize) -> Vec<Note> {
+        let stands_for_lost = (lost > 0).then(|| Note { number: lost, ..Note::default() });
+        let notes = latest_of_equal(notes.into_iter().chain(stands_for_lost));
+        let needed =
+            self.needed.get().map(|needed| &**needed).filter(|_| !self.is_stopped.load(Ordering::SeqCst));
+        let notes = match needed {
+            Some(Needed(needed)) => needed(notes, lost),
+            None => notes,
+        };
+        within(notes, bytes_max)
+    }
+}
+
+/// Those of `notes` that are still needed, as far as they tell themselves, in the order of their numbers.
 pub fn needed(notes: impl IntoIterator<Item = Note>) -> Vec<Note> {
     needed_within(notes, BYTES_MAX)
 }
 
 /// The same where they may take so many bytes together.
 pub fn needed_within(notes: impl IntoIterator<Item = Note>, bytes_max: usize) -> Vec<Note> {
+    within(latest_of_equal(notes), bytes_max)
+}
+
+fn latest_of_equal(notes: impl IntoIterator<Item = Note>) -> Vec<Note> {
     let mut latest: HashMap<Vec<u8>, (u64, u64), RandomState> = HashMap::default();
     for Note { number, moment, what } in notes {
         let last = latest.entry(what).or_default();
         *last = (number, moment).max(*last);
     }
-    let notes = latest.into_iter();
-    let mut notes: Vec<Note> = notes.map(|(what, (number, moment))| Note { number, moment, what }).collect();
+    latest.into_iter().map(|(what, (number, moment))| Note { number, moment, what }).collect()
+}
+
+/// The latest that have room, and one for all others.
+fn within(mut notes: Vec<Note>, bytes_max: usize) -> Vec<Note> {
+    let bytes_max = bytes_max.min(BYTES_MAX);
     notes.sort_unstable_by(|one, other| other.cmp(one));
     let mut bytes = 0;
     let mut fits = |note: &Note| {
@@ -93,7 +155,7 @@ mod tests {
     #[test]
     fn what_is_forgotten_leaves_one_note_for_all_of_it() {
         let one = [note(1, "old")];
-        let many = (2..300_000_u64).map(|number| note(number, &format!("b{}", number % 140_000)));
+        let many = (2..900_000_u64).map(|number| note(number, &format!("b{}", number % 400_000)));
         let kept = needed(one.into_iter().chain(many));
         assert!(kept.len() <= NOTES_MAX + 1);
         let floor = kept.iter().find(|note| note.what.is_empty()).expect("a note for what is forgotten");
@@ -101,6 +163,20 @@ mod tests {
         assert!(floor.number > 1 && Some(floor.number) < lowest, "{floor:?} {lowest:?}");
         // Once more: nothing is lost by it.
         assert_eq!(needed(kept.clone()), kept);
+    }
+
+    #[test]
+    fn what_the_caller_has_dropped_is_dropped_and_what_a_journal_has_lost_leaves_a_note() {
+        let stock = StockTaker::default();
+        let notes = || vec![note(1, "a"), note(2, "b"), note(3, "a")];
+        assert_eq!(stock.needed(notes(), 0, BYTES_MAX), [note(2, "b"), note(3, "a")], "nobody to ask");
+        let is_needed = |note: &Note| note.what != b"b";
+        stock.ask(&Needed::new(move |notes, _| notes.into_iter().filter(is_needed).collect()));
+        assert_eq!(stock.needed(notes(), 0, BYTES_MAX), [note(3, "a")]);
+        let lost = Note { number: 2, ..Note::default() };
+        assert_eq!(stock.needed(notes(), 2, BYTES_MAX), [lost, note(3, "a")]);
+        stock.stop();
+        assert_eq!(stock.needed(notes(), 0, BYTES_MAX), [note(2, "b"), note(3, "a")]);
     }
 
     #[test]

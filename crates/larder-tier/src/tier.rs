@@ -23,7 +23,7 @@ use crate::entry::{Candidate, Entry, InMemory, Look, Memo};
 use crate::fill::{BoxFuture, Fill, StoredChunk};
 use crate::key::CacheKey;
 use crate::metrics::Visit;
-use crate::note::Note;
+use crate::note::{Needed, Note};
 use crate::source::BodySource;
 use crate::uri::TargetUri;
 use crate::vocabulary::Vocabulary;
@@ -34,6 +34,12 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// Asked before what was absent is used, with the highest number it knows and its notes. Answers a number above all that it
 /// knows, which the next invalidation exceeds; `None` where something was invalidated already, of which it does not know.
 pub type Admit = dyn Fn(u64, Vec<Note>) -> Option<u64> + Send + Sync;
+
+/// Whether the host of an authority, as it is part of keys, is meant.
+pub type WantedHosts = dyn Fn(&str) -> bool + Send + Sync;
+
+/// Hears how many responses were removed since it was called last.
+pub type CountRemoved = dyn Fn(u64) + Send + Sync;
 
 /// Storing.
 pub trait Keep<V: Vocabulary> {
@@ -210,6 +216,19 @@ pub trait Invalidate {
     fn purge(&self, _uri: &TargetUri<'_>) -> Result<bool, Failure> {
         Ok(false)
     }
+
+    /// The same for everything below a canonical path at the hosts that are wanted. `removed` may hear of it later.
+    ///
+    /// # Errors
+    /// Something may still be there.
+    fn purge_tree(
+        &self,
+        _path: &str,
+        _wanted: &Arc<WantedHosts>,
+        _removed: &Arc<CountRemoved>,
+    ) -> Result<(), Failure> {
+        Ok(())
+    }
 }
 
 /// Why a response is in memory alone although there is more behind it.
@@ -272,13 +291,16 @@ pub struct TierPage<H> {
     pub entries: Vec<ListedEntry<H>>,
     /// Records that could not be read.
     pub unreadable: u64,
+    /// Of what is there so much could not be looked at now, and may be used later. Only
+    /// [`every_page`](Inspect::every_page) counts it.
+    pub unseen: u64,
     /// Where to go on; `None` at the end.
     pub next: Option<String>,
 }
 
 impl<H> Default for TierPage<H> {
     fn default() -> Self {
-        Self { entries: Vec::new(), unreadable: 0, next: None }
+        Self { entries: Vec::new(), unreadable: 0, unseen: 0, next: None }
     }
 }
 
@@ -301,6 +323,15 @@ pub trait Inspect<V: Vocabulary> {
         now: Now,
         wanted: &dyn Fn(&[u8]) -> bool,
     ) -> Result<TierPage<V::Head>, NoCursor>;
+
+    /// The same for a walk that must miss nothing: every copy of a response, wherever it is moved meanwhile. What was put in after
+    /// the walk began may be missing.
+    ///
+    /// # Errors
+    /// As [`page`](Self::page).
+    fn every_page(self: Arc<Self>, from: &str, most: usize, now: Now) -> Result<TierPage<V::Head>, NoCursor> {
+        self.page(from, most, now, &|_| true)
+    }
 
     /// Everything under the base of `key`, whatever its variant. Waits for the disks.
     fn under(self: Arc<Self>, key: &CacheKey, now: Now) -> Vec<ListedEntry<V::Head>>;
@@ -384,11 +415,27 @@ pub trait Run {
     /// Tries again what is absent, off the workers. To be called every second.
     fn try_absent(self: Arc<Self>, _admit: &Arc<Admit>) {}
 
+    /// From now on this is asked which notes are needed still, when stock of a journal is taken. After [`open`](Self::open): what was
+    /// not taken over yet would not be known there.
+    fn take_stock_by(&self, _needed: &Arc<Needed>) {}
+
+    /// It is about to be closed: from now on every note is kept. What was forgotten meanwhile may concern what it holds.
+    fn stop_taking_stock(&self) {}
+
+    /// Much of what the journals have is not needed any more: stock is taken soon.
+    fn take_stock(&self) {}
+
     /// From now on its queues may borrow there.
     fn borrow_from(&self, backlog: &Arc<Backlog>);
 
     /// From now on it may have so many files open.
     fn limit_files(&self, files: usize);
+
+    /// Whether all that was asked for before this call is done: what was to be stored lies where a walk meets it, and what was to
+    /// go is gone. Waits for that within a bound; for a thread that may.
+    fn settle(&self) -> bool {
+        true
+    }
 
     /// Takes over new caps, where it can while it runs.
     fn resize(&self, _caps: &TierCaps) {}

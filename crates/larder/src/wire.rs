@@ -8,7 +8,6 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use larder_cache::purge::tags::TagFields;
 use larder_cache::{
     CachePolicy, Controls, HarmlessNames, Ignored, Lifetimes, SessionNames, SetCookiePolicy, Wishes,
 };
@@ -20,19 +19,21 @@ use larder_http::fields::cookie_names::HARMLESS;
 use larder_http::time::Clock;
 use larder_observe::{CacheId, Diagnostics, Metrics};
 use larder_proxy::settings::{
-    Access, AccessRules, Addresses, FieldEdits, Invalidate, KeySettings, OriginChoice, PlaceMatch,
-    ProxySettings, QueryParts, RuleMatch, RuleNumber, RuleSettings, Secret, SiteSettings, StoreFrom,
-    StoreRule, TypePattern, ValueMatch,
+    Access, AccessRules, Addresses, Invalidate, KeySettings, OriginChoice, PlaceMatch, ProxySettings,
+    QueryParts, RuleMatch, RuleNumber, RuleSettings, Secret, SiteSettings, StoreFrom, StoreRule, TypePattern,
+    ValueMatch,
 };
 use larder_proxy::{Heard, PlanError, Reach};
 use larder_store::{MemoryStoreSettings, Store};
 
 mod origin;
 mod removed;
+mod site_fields;
 mod store;
 
 use crate::server::descriptors::Shares;
 use removed::{RemovedStores, has_directories, is_same_place};
+use site_fields::{SiteFields, edits};
 pub(crate) use store::unusable_directories;
 use store::{DraftStore, KnownStore, StoreError};
 
@@ -245,10 +246,10 @@ impl Wiring {
         draft: &Draft,
     ) -> SiteSettings {
         let name: Arc<str> = site.hosts.first().map_or("*", |host| host.as_str()).into();
-        let tags = tag_fields(config.tags(site));
+        let site_fields = SiteFields::by(config, site);
         let resolved = |rule| {
             let resolved = Settings::resolve(rule, &site.settings, &config.defaults.settings);
-            Arc::new(self.rule(resolved, &tags, draft))
+            Arc::new(self.rule(resolved, &site_fields, draft))
         };
         SiteSettings {
             route: self.metrics.route(&name),
@@ -277,8 +278,8 @@ impl Wiring {
         (store, self.metrics.cache(name.as_str()))
     }
 
-    fn rule(&self, resolved: Resolved, tags: &TagFields, draft: &Draft) -> RuleSettings {
-        let policy = policy(&resolved, tags);
+    fn rule(&self, resolved: Resolved, site_fields: &SiteFields, draft: &Draft) -> RuleSettings {
+        let policy = policy(&resolved, site_fields);
         let (store, store_id) = self.store(&resolved.store, draft);
         let place = |place: &larder_config::StoreRule| {
             let (store, store_id) = self.store(&place.store, draft);
@@ -318,13 +319,13 @@ impl Wiring {
             min_uses: resolved.min_uses,
             fetches_heads: resolved.head == larder_config::HeadMode::Get,
             debug: resolved.debug,
-            request: edits(resolved.request),
+            request: site_fields.edits(resolved.request),
             response: edits(resolved.response),
         }
     }
 }
 
-fn policy(resolved: &Resolved, tags: &TagFields) -> CachePolicy {
+fn policy(resolved: &Resolved, site_fields: &SiteFields) -> CachePolicy {
     CachePolicy {
         ttl: lifetimes(&resolved.ttl),
         override_ttl: lifetimes(&resolved.override_ttl),
@@ -344,11 +345,12 @@ fn policy(resolved: &Resolved, tags: &TagFields) -> CachePolicy {
             larder_config::SetCookie::Bypass => SetCookiePolicy::Bypass,
         },
         controls: Controls {
-            targets: resolved.targets.iter().map(|target| target.name().clone()).collect(),
+            targets: site_fields.targets(resolved.targets.iter().map(|target| target.name().clone())),
             surrogate_control: resolved.surrogate_control,
             x_accel_expires: resolved.x_accel_expires,
             x_reverse_proxy_ttl: resolved.x_reverse_proxy_ttl,
-            tags: tags.clone(),
+            tags: site_fields.tags.clone(),
+            ending: site_fields.ending.clone(),
         },
         request_directives: match resolved.request_directives {
             RequestDirectives::Guarded => Wishes::Guarded,
@@ -358,10 +360,6 @@ fn policy(resolved: &Resolved, tags: &TagFields) -> CachePolicy {
         ignore: ignored(&resolved.ignore),
         language_selection: resolved.language_selection,
     }
-}
-
-fn tag_fields(tags: larder_config::TagFields) -> TagFields {
-    TagFields { names: tags.fields, pass: tags.pass }
 }
 
 fn access(setting: &PurgeSetting) -> Access {
@@ -413,10 +411,6 @@ fn ignored(words: &[larder_config::Ignored]) -> Ignored {
         authorization: is_there(larder_config::Ignored::Authorization),
         set_cookie: is_there(larder_config::Ignored::SetCookie),
     }
-}
-
-fn edits(edits: larder_config::FieldEdits) -> FieldEdits {
-    FieldEdits { remove: edits.remove, set: edits.set }
 }
 
 fn lifetimes(lifetimes: &larder_config::Lifetimes) -> Lifetimes {

@@ -26,6 +26,7 @@ pub mod file_name;
 pub mod hypers;
 pub mod judge;
 pub mod ours;
+pub mod purge_dialects;
 pub mod purge_note;
 pub mod purge_pattern;
 pub mod purge_tags;
@@ -60,6 +61,7 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("file_journal", file_journal::check),
     ("file_meta", file_meta::check),
     ("file_name", file_name::check),
+    ("purge_dialects", purge_dialects::check),
     ("purge_note", purge_note::check),
     ("purge_pattern", purge_pattern::check),
     ("purge_tags", purge_tags::check),

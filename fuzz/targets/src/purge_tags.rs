@@ -20,8 +20,8 @@ const SITE: HeaderName = HeaderName::from_static("typo3-sitename");
 /// # Panics
 /// What has to hold does not.
 pub fn check(input: &[u8]) {
-    let plain = TagFields::default().names;
-    let names = [&plain[..], &[PID, SITE]].concat();
+    let plain = TagFields::default().names().to_vec();
+    let carriers = TagFields::new([&plain[..], &[PID, SITE]].concat(), false);
     let mut fields = HeaderMap::new();
     for line in input.split(|byte| *byte == b'\n').take(LINES_MAX) {
         let Some((letter, value)) = line.split_first() else { continue };
@@ -35,7 +35,7 @@ pub fn check(input: &[u8]) {
         }
     }
     let named = named(&fields, &plain);
-    let tags = in_proportion(input.len() + TAGS_BYTES_MAX, || Tags::of(&fields, &names));
+    let tags = in_proportion(input.len() + TAGS_BYTES_MAX, || Tags::of(&fields, &carriers));
     assert_eq!(tags.is_some(), !named.is_empty());
     let Some(tags) = tags else { return };
     assert!(tags.hashes().is_sorted_by(|a, b| a < b) && tags.hashes().len() <= TAGS_MAX);

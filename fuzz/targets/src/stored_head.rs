@@ -60,7 +60,8 @@ pub fn check(input: &[u8]) {
 
 /// What the names of tag fields take at most in a head that had none.
 fn default_names_bytes() -> usize {
-    let names = TagFields::default().names;
+    let fields = TagFields::default();
+    let names = fields.names();
     NO_NAMES_BYTES + names.iter().map(|name| name.as_str().len() + 1).sum::<usize>()
 }
 

@@ -274,7 +274,7 @@ fn listens(pid: u32) -> bool {
     })
 }
 
-/// Whether a program of this name is on the search path, or where servers are.
+/// Whether a program of this name is on the search path, or where servers are. A whole path is looked for as it stands.
 pub fn on_path(program: &str) -> bool {
     std::env::split_paths(&search_path()).any(|folder| is_file(&folder.join(program)))
 }

@@ -30,7 +30,7 @@ pub enum From {
 
 /// A program, and who needs it.
 pub struct Tool {
-    /// Its name on the search path.
+    /// Its name on the search path, or the whole path of a file that the package has.
     pub program: &'static str,
     /// What is installed where it is missing.
     pub from: From,

@@ -1,11 +1,19 @@
 
 # ---- from here: what larder's test adds to what MediaWiki's installer wrote (see docs/guide/mediawiki.md)
 
-# There is a cache in front: anonymous pages say s-maxage in place of private.
+# There is a cache in front: anonymous pages say s-maxage in place of private, and a changed page is purged.
 $wgUseCdn = true;
-$wgCdnMaxAge = 300;
-# Believe X-Forwarded-For of larder. Nothing is sent to it: larder does not take the method PURGE yet.
+$wgCdnMaxAge = 86400;
+# Where purges go.
+$wgCdnServers = [ '@LARDER@' ];
+# Believe X-Forwarded-For of larder.
 $wgCdnServersNoPurge = [ '127.0.0.1' ];
+
+# Jobs are run by the test, and by a timer elsewhere, not at the end of a visitor's request.
+$wgJobRunRate = 0;
+
+# The filter of a history lists all change tags that were ever used, and no history is purged when there is a new one.
+$wgUseTagFilter = false;
 
 # Everything that is written lies in the scratch folder.
 $wgUploadDirectory = "@WORK@/images";

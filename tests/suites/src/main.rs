@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_macros, reason = "a tool may panic where nobody reads what it prints")]
 
 mod conformance;
+mod dialects;
 mod h2spec;
 mod instructions;
 mod reference;
@@ -40,6 +41,12 @@ enum Suite {
         #[arg(long)]
         only: Option<String>,
     },
+    /// Requests for purges, to Varnish and nginx and to larder, against the committed list of differences
+    Dialects {
+        /// Rewrite the list from this run
+        #[arg(long)]
+        write: bool,
+    },
     /// Instructions per request, counted by callgrind, against the committed figures
     Instructions {
         /// Rewrite the figures from this run
@@ -64,6 +71,7 @@ fn main() -> ExitCode {
         Suite::Conformance { only: Some(id), .. } => conformance::run(&root, Purpose::Show(id)),
         Suite::Conformance { write: true, .. } => conformance::run(&root, Purpose::Write),
         Suite::Conformance { .. } => conformance::run(&root, Purpose::Compare),
+        Suite::Dialects { write } => dialects::run(&root, write),
         Suite::Instructions { write } => instructions::run(&root, write),
         Suite::Reference { write } => reference::run(&root, write),
     };

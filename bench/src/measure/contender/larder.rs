@@ -108,14 +108,17 @@ fn run(program: &Path, setup: &Setup<'_>, folder: TempDir, name: &str) -> Result
 /// The listener speaks HTTP/1 and HTTP/2 alike.
 fn launch(program: &Path, setup: &Setup<'_>, folder: TempDir, name: &str) -> Result<Launch> {
     let (address, admin) = (free_port()?, free_port()?);
+    let told = folder.path().join("told");
     let mut command = setup.command();
     command
         .arg(program)
         .args(["run", "--workers", &setup.workers.count.to_string(), "-c"])
         .arg(folder.path().join("larder.toml"))
         .args(["--listen", &address.to_string(), "--admin", &admin.to_string()])
-        .stdout(Stdio::null());
-    Ok(Launch { name: name.to_owned(), address, admin: Some(admin), command, folder })
+        .stdout(Stdio::null())
+        // A line for each purge, among others.
+        .stderr(fs::File::create(&told).context("a file for what larder tells")?);
+    Ok(Launch { name: name.to_owned(), address, admin: Some(admin), told: Some(told), command, folder })
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ pub(crate) mod larder;
 pub(crate) mod nginx;
 pub(crate) mod varnish;
 
+use std::any::Any;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -43,6 +44,8 @@ pub(crate) struct Contender {
     pub(crate) address: SocketAddr,
     /// Where it tells about itself; larder only.
     pub(crate) admin: Option<SocketAddr>,
+    /// Ends before the server does.
+    _beside: Option<Box<dyn Any + Send + Sync>>,
     pub(crate) server: Server,
     last_check: Option<Check>,
     _folder: Option<TempDir>,
@@ -64,6 +67,11 @@ impl Contender {
         Self { last_check: Some(Box::new(check)), ..self }
     }
 
+    /// Has it something beside it for as long as it runs, be it on turn or not.
+    pub(crate) fn with_beside(self, beside: impl Send + Sync + 'static) -> Self {
+        Self { _beside: Some(Box::new(beside)), ..self }
+    }
+
     /// What is to be true of it after its last run as well, where its row says anything.
     pub(crate) fn check_at_last(&self) -> Result<()> {
         self.last_check.as_ref().map_or(Ok(()), |check| check(self))
@@ -76,6 +84,8 @@ pub(crate) struct Launch {
     pub(crate) address: SocketAddr,
     /// Where it tells about itself; larder only.
     pub(crate) admin: Option<SocketAddr>,
+    /// Where it writes what it has to tell, if not to where this program does.
+    told: Option<PathBuf>,
     command: Command,
     folder: TempDir,
 }
@@ -93,7 +103,13 @@ impl Launch {
 
     /// Starts it for good, and waits until it listens.
     pub(crate) fn contender(mut self) -> Result<Contender> {
-        let contender = start(&self.name, self.address, &mut self.command)?.owning(self.folder);
+        let started = start(&self.name, self.address, &mut self.command).map_err(|error| {
+            match self.told.as_ref().map(fs::read_to_string) {
+                Some(Ok(told)) => error.context(told.trim_end().to_owned()),
+                _ => error,
+            }
+        })?;
+        let contender = started.owning(self.folder);
         Ok(Contender { admin: self.admin, ..contender })
     }
 }
@@ -263,7 +279,7 @@ pub(crate) fn start(name: &str, address: SocketAddr, command: &mut Command) -> R
     let mut server = Server::start(name, command)?;
     server.wait_for(address, READY_MAX)?;
     let name = name.to_owned();
-    Ok(Contender { name, address, admin: None, server, last_check: None, _folder: None })
+    Ok(Contender { name, address, admin: None, _beside: None, server, last_check: None, _folder: None })
 }
 
 /// Puts what the origin would answer for these targets (paths that end in a length) below `folder`, for servers of

@@ -45,15 +45,40 @@ fn serve(setup: &Setup<'_>, name: &str, location: &str, targets: &[String]) -> R
     launch.contender()
 }
 
+/// Where Debian has the module that purges by URL.
+pub(crate) const PURGE_MODULE: &str = "/usr/lib/nginx/modules/ngx_http_cache_purge_module.so";
+
+/// A cache of up to 4 GiB from which `PURGE` takes a URL. Answers tell a hit in `Cache-Status`.
+pub(crate) fn purging(setup: &Setup<'_>, name: &str) -> Result<Contender> {
+    let module = format!("load_module {PURGE_MODULE};\n");
+    // Below the server's own folder, its prefix.
+    let http = "\
+        proxy_cache_path objects levels=1:2 keys_zone=objects:160m max_size=4g inactive=1d use_temp_path=off;\n\
+        map $upstream_cache_status $told { HIT \"nginx; hit\"; default \"nginx; fwd=miss\"; }";
+    // The module's directive for purges at the URL itself (`proxy_cache_purge PURGE from`) ends the worker process in Debian
+    // 12, so a named location stands for it.
+    let locations = format!(
+        "error_page 418 = @purge;\n\
+         location / {{\nif ($request_method = PURGE) {{ return 418; }}\n\
+         {PROXY} proxy_cache objects; proxy_cache_key $request_uri;\nadd_header Cache-Status $told;\n}}\n\
+         location @purge {{ allow 127.0.0.1; deny all; proxy_cache_purge objects $request_uri; }}"
+    );
+    with_modules(setup, name, &module, http, &locations)?.contender()
+}
+
 /// nginx with these lines in `http` and these locations, not started yet. `proxy_pass` finds the origin as `app`.
 pub(crate) fn configured(setup: &Setup<'_>, name: &str, http: &str, locations: &str) -> Result<Launch> {
+    with_modules(setup, name, "", http, locations)
+}
+
+fn with_modules(setup: &Setup<'_>, name: &str, modules: &str, http: &str, locations: &str) -> Result<Launch> {
     let address = free_port()?;
     let root_user = rustix::process::geteuid().is_root();
     let work = setup.folder()?;
     let folder = work.path().display();
     let several = setup.workers.count > 1;
     let config = format!(
-        "{user}daemon off; worker_processes {workers};{affinity} pid {folder}/pid; error_log stderr crit;\n\
+        "{modules}{user}daemon off; worker_processes {workers};{affinity} pid {folder}/pid; error_log stderr crit;\n\
          worker_rlimit_nofile 16384;\n\
          events {{ worker_connections 15000; }}\n\
          http {{\n\
@@ -81,5 +106,5 @@ pub(crate) fn configured(setup: &Setup<'_>, name: &str, http: &str, locations: &
     fs::write(&file, config).context("nginx.conf")?;
     let mut command = setup.command();
     command.arg("nginx").arg("-c").arg(&file).arg("-p").arg(work.path()).args(["-e", "stderr"]);
-    Ok(Launch { name: name.to_owned(), address, admin: None, command, folder: work })
+    Ok(Launch { name: name.to_owned(), address, admin: None, told: None, command, folder: work })
 }

@@ -14,7 +14,7 @@ mod forms;
 #[expect(clippy::duplicate_mod, reason = "two crates, one installer")]
 mod packages;
 mod safety;
-mod site;
+pub(crate) mod site;
 mod visitor;
 
 use std::fmt::Write as _;

@@ -20,7 +20,7 @@ use super::visitor::Visitor;
 use harness::children::{Server, free_port, run_within};
 
 /// What all of it comes from. Apache is a dependency of its PHP module.
-pub(super) const PACKAGES: &[&str] = &[
+pub(crate) const PACKAGES: &[&str] = &[
     "wordpress",
     "wordpress-theme-twentytwentythree",
     "libapache2-mod-php",
@@ -31,7 +31,7 @@ pub(super) const PACKAGES: &[&str] = &[
     "curl",
 ];
 
-pub(super) const ADMIN: (&str, &str) = ("keeper", "keeper-of-this-run");
+pub(crate) const ADMIN: (&str, &str) = ("keeper", "keeper-of-this-run");
 pub(super) const AUTHOR: (&str, &str) = ("author", "author-of-this-run");
 
 const WORDPRESS: &str = "/usr/share/wordpress";
@@ -43,8 +43,8 @@ const LOG_MAX: Duration = Duration::from_secs(10);
 const LOG_QUIET: Duration = Duration::from_millis(600);
 
 /// A running WordPress. It lasts as long as this value; the folder is the caller's.
-pub(super) struct Site {
-    pub(super) address: SocketAddr,
+pub(crate) struct Site {
+    pub(crate) address: SocketAddr,
     work: PathBuf,
     // Dropped in this order: the web server ends before what it asks.
     web: Server,
@@ -53,7 +53,7 @@ pub(super) struct Site {
 
 impl Site {
     /// Sets up and starts a site below `work`.
-    pub(super) fn start(work: &Path) -> Result<Self> {
+    pub(crate) fn start(work: &Path) -> Result<Self> {
         let site = work.join("site");
         // With the files behind the links by which Debian shares them among packages.
         finish(Command::new("cp").args(["-rL", WORDPRESS]).arg(&site))?;
@@ -108,7 +108,7 @@ impl Site {
     }
 
     /// Requests that Apache has answered whose request line begins with `line`, once no more are coming in.
-    pub(super) fn asked(&self, line: &str) -> Result<usize> {
+    pub(crate) fn asked(&self, line: &str) -> Result<usize> {
         let deadline = Instant::now() + LOG_MAX;
         let (mut count, mut since) = (self.logged(line)?, Instant::now());
         while since.elapsed() < LOG_QUIET {
@@ -122,9 +122,21 @@ impl Site {
         Ok(count)
     }
 
+    /// The same, of requests that came through larder.
+    pub(crate) fn asked_through_larder(&self) -> Result<usize> {
+        // Nothing more is coming in then.
+        self.asked("")?;
+        let log = self.log()?;
+        Ok(log.lines().filter_map(|l| l.split('\t').nth(3)).filter(|via| via.ends_with("larder")).count())
+    }
+
     fn logged(&self, line: &str) -> Result<usize> {
-        let log = fs::read_to_string(self.work.join("access.log")).context("Apache's log")?;
+        let log = self.log()?;
         Ok(log.lines().filter_map(|l| l.split('\t').nth(1)).filter(|l| l.starts_with(line)).count())
+    }
+
+    fn log(&self) -> Result<String> {
+        fs::read_to_string(self.work.join("access.log")).context("Apache's log")
     }
 
     /// Ends the database: from now on every page is an error.
@@ -133,7 +145,7 @@ impl Site {
     }
 
     /// Fails when one of its two servers has ended.
-    pub(super) fn still_runs(&mut self) -> Result<()> {
+    pub(crate) fn still_runs(&mut self) -> Result<()> {
         self.web.still_runs()?;
         self.database.as_mut().map_or(Ok(()), Server::still_runs)
     }

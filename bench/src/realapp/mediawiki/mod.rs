@@ -5,6 +5,7 @@
 //! origin request for one cold page, an edit that does not show, and a stored page that dies with the wiki.
 //! What is started here ends here; see tests/realapp/mediawiki/README.md.
 
+mod purges;
 mod wiki;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::fetch::{Answer, Client, MadeAnew};
+use super::recorder::Recorder;
 use super::stage::{Larder, Stage};
 use super::{browser, packages};
 use harness::children::free_port;
@@ -30,7 +32,8 @@ const CROWD: usize = 50;
 /// Runs it all.
 pub(super) fn run(stage: &Stage<'_>) -> Result<String> {
     let public = free_port()?;
-    let mut wiki = Wiki::start(&stage.data, stage.work, public)?;
+    let sent = Recorder::start(public)?;
+    let mut wiki = Wiki::start(&stage.data, stage.work, (public, sent.address))?;
     let config = stage.example("mediawiki.toml", "http://127.0.0.1:8082", wiki.address)?;
     let mut larder = stage.larder_at(public, &config)?;
     let direct = Client { address: wiki.address, host: public, compressed: false };
@@ -66,6 +69,7 @@ pub(super) fn run(stage: &Stage<'_>) -> Result<String> {
     ensure!(crowd == 1, "the crowd caused {crowd} origin requests");
     cookies(&through, &cold)?;
     edit(&wiki, &through)?;
+    purges::run(&wiki, &larder, &sent, direct)?;
 
     let picture = stage.data.join("screenshot.png");
     let before = lookups(&larder)?;

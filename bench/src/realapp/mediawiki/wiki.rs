@@ -8,15 +8,15 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
 use crate::realapp::apache::{Apache, fill};
 use crate::realapp::fetch::{Answer, Client};
-use harness::children::run_within;
+use harness::children::{output_within, run_within};
 
 /// What all of it comes from. The web server is a dependency of PHP's Apache module.
 pub(in crate::realapp) const PACKAGES: &[&str] = &[
@@ -28,6 +28,7 @@ pub(in crate::realapp) const PACKAGES: &[&str] = &[
     "php-xml",
     "php-intl",
     "php-gd",
+    "php-curl",
     "media-types",
     "chromium",
     "fonts-dejavu-core",
@@ -38,6 +39,12 @@ const MEDIAWIKI: &str = "/usr/share/mediawiki";
 const TEXTS: &str = "/usr/share/common-licenses";
 const PICTURES: &str = "/usr/share/mediawiki/resources/assets";
 const SCRIPT_MAX: Duration = Duration::from_secs(120);
+/// Apache writes a line of its log when PHP has finished, which may be after the client has its page.
+const LOG_MAX: Duration = Duration::from_secs(30);
+/// Name and password.
+pub(super) const ADMIN: (&str, &str) = ("Admin", "only-for-this-run");
+/// Pages that show one template.
+pub(super) const SHELVES: usize = 50;
 
 /// A running wiki.
 pub(super) struct Wiki {
@@ -46,12 +53,17 @@ pub(super) struct Wiki {
     pub(super) pages: Vec<String>,
     pictures: Vec<String>,
     apache: Apache,
+    work: PathBuf,
 }
 
 impl Wiki {
-    /// Sets up and starts a wiki below `work` that takes itself to be at `public`.
-    pub(super) fn start(templates: &Path, work: &Path, public: SocketAddr) -> Result<Self> {
-        for folder in ["data", "images", "cache", "texts", "pictures"] {
+    /// Sets up and starts a wiki below `work` that takes itself to be at `public`, and purges at `purged`.
+    pub(super) fn start(
+        templates: &Path,
+        work: &Path,
+        (public, purged): (SocketAddr, SocketAddr),
+    ) -> Result<Self> {
+        for folder in ["data", "images", "cache", "texts", "templates", "pictures"] {
             fs::create_dir(work.join(folder)).context(folder)?;
         }
         script(
@@ -64,21 +76,24 @@ impl Wiki {
                 &format!("--server=http://{public}"),
                 "--scriptpath=",
                 &format!("--confpath={}", work.display()),
-                "--pass=only-for-this-run",
+                &format!("--pass={}", ADMIN.1),
                 "--skins=Vector",
                 "Real application",
-                "Admin",
+                ADMIN.0,
             ],
         )?;
         let settings = work.join("LocalSettings.php");
-        let added = fill(&templates.join("LocalSettings.php"), &[("@WORK@", work.display().to_string())])?;
+        let added = fill(
+            &templates.join("LocalSettings.php"),
+            &[("@WORK@", work.display().to_string()), ("@LARDER@", purged.to_string())],
+        )?;
         fs::write(&settings, fs::read_to_string(&settings)? + &added)?;
 
         let pages = texts(&work.join("texts"))?;
         let pictures = pictures(&work.join("pictures"))?;
-        let names: Vec<String> =
-            pages.iter().map(|page| format!("{}/texts/{page}.txt", work.display())).collect();
-        script(work, "importTextFiles.php", &names.iter().map(String::as_str).collect::<Vec<_>>())?;
+        shelves(work)?;
+        import(work, &work.join("texts"), "")?;
+        import(work, &work.join("templates"), "Template:")?;
         script(work, "importImages.php", &[&format!("{}/pictures", work.display())])?;
         let list = |items: &[String], form: fn(&String) -> String| {
             items.iter().map(form).collect::<Vec<_>>().join("\n")
@@ -95,7 +110,7 @@ impl Wiki {
         edit.arg("Main_Page").stdin(fs::File::open(work.join("main-page"))?);
         finish(&mut edit)?;
         let apache = Apache::start(&templates.join("apache.conf"), work)?;
-        Ok(Self { address: apache.address, pages, pictures, apache })
+        Ok(Self { address: apache.address, pages, pictures, apache, work: work.to_owned() })
     }
 
     /// Every target to compare: pages, their other views, pictures, what the start page is made of, and pages that the
@@ -156,6 +171,40 @@ impl Wiki {
         client.post(&format!("/index.php?title={page}&action=submit"), &fields)
     }
 
+    /// Requests with POST that did not come through larder.
+    pub(super) fn posts(&self) -> Result<usize> {
+        self.apache.answered("POST")
+    }
+
+    /// Waits until the wiki has done all that it does after its answers to so many requests with POST, asked directly.
+    pub(super) fn has_answered(&self, posts: usize) -> Result<()> {
+        let deadline = Instant::now() + LOG_MAX;
+        while self.posts()? < posts {
+            ensure!(Instant::now() < deadline, "Apache's log has fewer than {posts} requests with POST");
+            harness::children::pause();
+        }
+        Ok(())
+    }
+
+    /// Does what the wiki has put off: links, and the purges of pages that show a changed one.
+    pub(super) fn run_jobs(&self) -> Result<()> {
+        // What the script writes belongs to whom Apache runs as.
+        let mut command = if rustix::process::geteuid().is_root() {
+            let mut command = Command::new("runuser");
+            command.args(["-u", "www-data", "--"]);
+            command.arg("env");
+            command
+        } else {
+            Command::new("env")
+        };
+        command
+            .arg(format!("MW_CONFIG_FILE={}/LocalSettings.php", self.work.display()))
+            .args(["php", &format!("{MEDIAWIKI}/maintenance/runJobs.php")]);
+        let printed = output_within(&mut command, SCRIPT_MAX)?;
+        ensure!(!printed.contains("error="), "{printed}");
+        Ok(())
+    }
+
     /// Fails when Apache has ended.
     pub(super) fn still_runs(&mut self) -> Result<()> {
         self.apache.still_runs()
@@ -188,6 +237,31 @@ fn texts(folder: &Path) -> Result<Vec<String>> {
     names.sort();
     ensure!(names.len() >= 10, "only {} texts in {TEXTS}", names.len());
     Ok(names)
+}
+
+/// Writes a template, the pages that show it, and one that links to them and to a page that is not there.
+fn shelves(work: &Path) -> Result<()> {
+    let texts = work.join("texts");
+    fs::write(work.join("templates/Notice.txt"), "Mind the step.")?;
+    for number in 1..=SHELVES {
+        fs::write(texts.join(format!("Shelf {number}.txt")), format!("{{{{Notice}}}}\n\nShelf {number}."))?;
+    }
+    let mut index: Vec<String> = (1..=SHELVES).map(|number| format!("* [[Shelf {number}]]")).collect();
+    index.push("* [[New shelf]]".to_owned());
+    fs::write(texts.join("Shelves.txt"), index.join("\n"))?;
+    Ok(())
+}
+
+/// Makes pages of the texts in a folder, their names behind `prefix`.
+fn import(work: &Path, folder: &Path, prefix: &str) -> Result<()> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        names.push(entry?.path().display().to_string());
+    }
+    names.sort();
+    let mut arguments = vec!["--prefix", prefix];
+    arguments.extend(names.iter().map(String::as_str));
+    script(work, "importTextFiles.php", &arguments)
 }
 
 /// Copies the pictures, under names as MediaWiki writes them.

@@ -67,7 +67,7 @@ pub(super) fn read(head: &RequestHead, content: &[u8]) -> Result<Wanted, Vec<Pro
         return Err(problems);
     }
     let site = id_of(head.target.path()).and_then(site_of);
-    let question = PurgeQuestion { selectors, mode: Mode::Hard, site, dialect: "cloudflare" };
+    let question = PurgeQuestion { selectors, mode: Mode::Hard, site, dialect: "cloudflare", wait: None };
     Ok(Wanted { question, paths, form: Form::Cloudflare })
 }
 

@@ -1,10 +1,10 @@
 //! The words of Fastly's API: <https://www.fastly.com/documentation/reference/api/purging/>.
 //!
 //! In: `POST /service/ID/purge/KEY`, `/service/ID/purge` with keys in Surrogate-Key or as JSON, `/service/ID/purge_all`, and
-//! `POST /purge/URL`; `Fastly-Soft-Purge: 1` makes them soft. `ID` is a host of a site, or `all`. Out: a question, and answers in that
-//! form.
+//! `POST /purge/URL`; `Fastly-Soft-Purge` makes them soft, with any value. `ID` is a host of a site, or `all`. Out: a question, and answers
+//! in that form.
 
-use http::HeaderName;
+use http::{HeaderName, StatusCode};
 use larder_cache::purge::tags::split;
 use larder_cache::purge::{Mode, Selector};
 use larder_http::message::RequestHead;
@@ -29,11 +29,14 @@ fn parts(path: &str) -> Option<(&str, &str)> {
 }
 
 pub(super) fn read(head: &RequestHead, content: &[u8]) -> Result<Wanted, Vec<Problem>> {
-    let is_soft = head.fields.get(SOFT).is_some_and(|soft| soft.as_bytes() == b"1");
-    let mode = if is_soft { Mode::Soft } else { Mode::Hard };
+    let mode = if head.fields.contains_key(SOFT) { Mode::Soft } else { Mode::Hard };
     let of = |selectors: Vec<Selector>, site: Option<String>, form| {
         let paths = vec![String::new(); selectors.len()];
-        Wanted { question: PurgeQuestion { selectors, mode, site, dialect: "fastly" }, paths, form }
+        Wanted {
+            question: PurgeQuestion { selectors, mode, site, dialect: "fastly", wait: None },
+            paths,
+            form,
+        }
     };
     if let Some(url) = head.target.as_str().strip_prefix("/purge/") {
         let url = decoded(url);
@@ -108,7 +111,7 @@ pub(super) fn done_keys(keys: &[String], id: &str) -> Value {
     Value::Object(each.collect())
 }
 
-pub(super) fn refusal(problems: &[Problem]) -> Value {
+pub(super) fn refusal(status: StatusCode, problems: &[Problem]) -> Value {
     let detail: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
-    json!({ "msg": "Bad request", "detail": detail.join("; ") })
+    json!({ "msg": status.canonical_reason(), "detail": detail.join("; ") })
 }

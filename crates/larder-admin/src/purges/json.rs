@@ -1,14 +1,16 @@
 //! The API's own words: one JSON object with lists of what is to be purged.
 //!
 //! In: `{"urls": [], "tags": [], "prefixes": [], "patterns": [{"host", "url", "content_type", "tags"}], "hosts": [], "groups":
-//! [{"origin", "name"}], "all": true, "site": "HOST", "soft": true, "by": "cli"}`, each member where it is needed. Out: a question, or
+//! [{"origin", "name"}], "all": true, "site": "HOST", "soft": true, "wait": 10, "by": "cli"}`, each member where it is needed. Out: a question, or
 //! every problem with its path. A member of another name is a problem, and so is a purge that names nothing.
+
+use std::time::Duration;
 
 use larder_cache::purge::{Expression, Mode, PatternText, Selector};
 use larder_http::message::Scheme;
 use serde_json::{Map, Value};
 
-use super::question::PurgeQuestion;
+use super::question::{PurgeQuestion, WAIT_MAX};
 use super::wanted::{Form, NAMES_MAX, Problem, Wanted};
 
 pub(super) fn read(content: &[u8]) -> Result<Wanted, Vec<Problem>> {
@@ -30,11 +32,12 @@ struct Reading {
     is_soft: bool,
     is_cli: bool,
     site: Option<String>,
+    wait: Option<Duration>,
 }
 
 /// The members that there are.
-const MEMBERS: [&str; 10] =
-    ["urls", "tags", "prefixes", "patterns", "hosts", "groups", "all", "site", "soft", "by"];
+const MEMBERS: [&str; 11] =
+    ["urls", "tags", "prefixes", "patterns", "hosts", "groups", "all", "site", "soft", "wait", "by"];
 
 impl Reading {
     fn read(&mut self, members: &Map<String, Value>) {
@@ -59,6 +62,18 @@ impl Reading {
                     Value::String(site) => self.site = Some(site.clone()),
                     _ => self.problem(name, "a host is expected"),
                 },
+                "wait" => {
+                    match value.as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()) {
+                        Some(wait) if !wait.is_zero() && wait <= WAIT_MAX => self.wait = Some(wait),
+                        _ => self.problem(
+                            name,
+                            format!(
+                                "a number of seconds is expected, above 0 and at most {}",
+                                WAIT_MAX.as_secs()
+                            ),
+                        ),
+                    }
+                }
                 "by" => match value.as_str() {
                     Some("cli") => self.is_cli = true,
                     _ => self.problem(name, "\"cli\" is expected"),
@@ -124,7 +139,8 @@ impl Reading {
         }
         let mode = if self.is_soft { Mode::Soft } else { Mode::Hard };
         let dialect = if self.is_cli { "cli" } else { "api" };
-        let question = PurgeQuestion { selectors: self.selectors, mode, site: self.site, dialect };
+        let question =
+            PurgeQuestion { selectors: self.selectors, mode, site: self.site, dialect, wait: self.wait };
         Ok(Wanted { question, paths: self.paths, form: Form::Own })
     }
 }

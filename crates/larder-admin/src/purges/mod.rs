@@ -13,17 +13,21 @@ mod wanted;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, ORIGIN};
-use http::{HeaderMap, HeaderName, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use larder_http::body::Body;
 use larder_http::message::{RequestHead, Response};
 
-use crate::answer::{JSON, content};
+use crate::answer::{JSON, Refused, content, refusal, refusal_as, words};
 use question::{NotPurged, PurgeReceipt};
 use wanted::{Form, Problem, Wanted};
 
 /// The longest content that is read, in bytes.
 pub(crate) const CONTENT_MAX: usize = 1 << 20;
 const FASTLY_KEY: HeaderName = HeaderName::from_static("fastly-key");
+/// Beside X-Auth-Email, which names a person and is not read.
+const CLOUDFLARE_KEY: HeaderName = HeaderName::from_static("x-auth-key");
+/// Names a purge and says how many responses it has removed so far.
+const RECEIPT: HeaderName = HeaderName::from_static("larder-receipt");
 
 /// A way to ask for a purge here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +48,26 @@ impl PurgeApi {
             _ if fastly::is_path(path) => Some(Self::Fastly),
             _ if cloudflare::is_path(path) => Some(Self::Cloudflare),
             _ => None,
+        }
+    }
+
+    /// The field in which clients of this API show their token, beside Authorization.
+    pub(crate) fn token_field(self) -> Option<HeaderName> {
+        match self {
+            Self::Own => None,
+            Self::Fastly => Some(FASTLY_KEY),
+            Self::Cloudflare => Some(CLOUDFLARE_KEY),
+        }
+    }
+
+    /// The answer to a request that is not read at all. Clients look for the reason where their API has it.
+    pub(crate) fn turn_away(self, refused: Refused) -> Response {
+        let (status, _, message) = words(refused);
+        let problems = [Problem::new("", message)];
+        match self {
+            Self::Own => refusal(refused),
+            Self::Fastly => refusal_as(refused, &fastly::refusal(status, &problems)),
+            Self::Cloudflare => refusal_as(refused, &cloudflare::refusal(&problems)),
         }
     }
 
@@ -85,7 +109,7 @@ impl PurgeApi {
                     .collect();
                 serde_json::json!({ "error": "purge", "problems": problems })
             }
-            Self::Fastly => fastly::refusal(problems),
+            Self::Fastly => fastly::refusal(status, problems),
             Self::Cloudflare => cloudflare::refusal(problems),
         };
         content(status, JSON, json.to_string())
@@ -103,7 +127,7 @@ impl PurgeApi {
                     Form::FastlyKeys(keys) => fastly::done_keys(keys, &receipt.id).to_string().into(),
                     Form::Cloudflare => cloudflare::done(&receipt.id).to_string().into(),
                 };
-                content(StatusCode::OK, JSON, json)
+                with_receipt(content(StatusCode::OK, JSON, json), &receipt)
             }
             Err(NotPurged::Wrong(wrong)) => {
                 let path = |number: usize| wanted.paths.get(number).cloned().unwrap_or_default();
@@ -116,13 +140,25 @@ impl PurgeApi {
             Err(NotPurged::Busy) => {
                 refused(StatusCode::TOO_MANY_REQUESTS, "too many purges are under way".to_owned())
             }
-            Err(NotPurged::NotHeld { receipt, why }) => match self {
-                Self::Own => content(StatusCode::SERVICE_UNAVAILABLE, JSON, receipt.json),
-                _ => refused(StatusCode::SERVICE_UNAVAILABLE, why),
-            },
+            Err(NotPurged::NotHeld { receipt, why }) => {
+                let response = match self {
+                    Self::Own => content(StatusCode::SERVICE_UNAVAILABLE, JSON, receipt.json.clone()),
+                    _ => refused(StatusCode::SERVICE_UNAVAILABLE, why),
+                };
+                with_receipt(response, &receipt)
+            }
             Err(NotPurged::Broken(why)) => refused(StatusCode::INTERNAL_SERVER_ERROR, why),
         }
     }
+}
+
+/// Names the purge in the field that every answer to one has.
+pub(crate) fn with_receipt(mut response: Response, receipt: &PurgeReceipt) -> Response {
+    let text = format!("{}; removed={}", receipt.id, receipt.removed);
+    if let Ok(value) = HeaderValue::from_str(&text) {
+        response.head.fields.insert(RECEIPT, value);
+    }
+    response
 }
 
 fn is_json(fields: &HeaderMap) -> bool {

@@ -1,5 +1,7 @@
 //! A purge as the running larder is asked for it, and what it says to that.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use larder_cache::purge::{Mode, Selector};
 
@@ -14,7 +16,12 @@ pub struct PurgeQuestion {
     pub site: Option<String>,
     /// In whose words: `api`, `cli`, `fastly`, `cloudflare`.
     pub dialect: &'static str,
+    /// How long it waits until every journal has it, more than 0 and at most 60 s. Default 30 s.
+    pub wait: Option<Duration>,
 }
+
+/// The longest that a purge waits for the journals.
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// A purge that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -43,9 +43,10 @@ fn the_api_takes_everything_at_once() {
         &[],
         r#"{"urls": ["http://a/x"], "tags": ["t"], "prefixes": ["https://a:8080/img/", "/css/"], "hosts": ["b"],
             "patterns": [{"url": "x.*y"}], "groups": [{"origin": "https://a", "name": "g"}], "all": true, "soft": true,
-            "site": "a", "by": "cli"}"#,
+            "site": "a", "wait": 2.5, "by": "cli"}"#,
     )
     .unwrap();
+    assert_eq!(asked.wait, Some(std::time::Duration::from_millis(2500)));
     assert_eq!((asked.mode, asked.site.as_deref(), asked.dialect), (Mode::Soft, Some("a"), "cli"));
     let prefix =
         |host: Option<&str>, path: &str| Selector::Prefix { host: host.map(Into::into), path: path.into() };
@@ -72,6 +73,9 @@ fn every_problem_is_told_with_its_path() {
     assert_eq!(problems("{"), [""]);
     assert_eq!(problems("[]"), [""]);
     assert_eq!(problems("{}"), [""]);
+    for wait in ["0", "-1", "61", "1e300", "\"10s\""] {
+        assert_eq!(problems(&format!("{{\"all\": true, \"wait\": {wait}}}")), ["wait"], "{wait}");
+    }
     assert_eq!(
         problems(
             r#"{"urls": "x", "tags": ["a", 1], "prefixes": ["a", "a/b"], "patterns": [{}, {"x": "y"}], "all": 1, "colour": 2}"#

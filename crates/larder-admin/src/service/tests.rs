@@ -81,9 +81,14 @@ impl Larder for Running {
         (id == "1").then(|| "{}".into())
     }
 
-    fn remove(&self, url: String) -> Answering<Bytes> {
+    fn remove(&self, url: String) -> Answering<PurgeReceipt> {
+        let receipt = PurgeReceipt { id: "2".into(), removed: 1, json: "{\"removed\": 1}".into() };
         let told = match url.as_str() {
-            "http://a/" => Ok("{\"removed\": 1}".into()),
+            "http://a/" => Ok(receipt),
+            "http://disk/" => {
+                let receipt = Some(Box::new(receipt));
+                Err(Unanswered { receipt, ..unanswered(Fault::Store, "not-durable") })
+            }
             _ => Err(unanswered(Fault::Store, "not-durable")),
         };
         Box::pin(std::future::ready(told))
@@ -91,7 +96,7 @@ impl Larder for Running {
 }
 
 fn unanswered(fault: Fault, token: &'static str) -> Unanswered {
-    Unanswered { fault, token, message: "it is told".to_owned() }
+    Unanswered { fault, token, message: "it is told".to_owned(), receipt: None }
 }
 
 fn admin(health: Health, token: Option<&str>) -> Admin {
@@ -328,4 +333,28 @@ fn purges_are_answered_in_the_form_of_who_asks() {
     let get = |target: &str| now(admin.answer(&head("GET", "127.0.0.1", target))).head.status.as_u16();
     assert_eq!([get(own), get("/api/v1/purges/1"), get("/api/v1/purges/2")], [200, 200, 404]);
     assert_eq!(get("/service/all/purge/a"), 405);
+}
+
+#[test]
+fn every_answer_to_a_purge_that_was_made_names_it() {
+    let admin = admin(Health::Ok, None);
+    let receipt = |method: &str, target: &str, content: &'static str| {
+        let mut head = head(method, "127.0.0.1", target);
+        head.fields.insert(CONTENT_TYPE, "application/json".parse().unwrap());
+        let response = now(admin.answer_with(&head, &mut Body::from(content)));
+        let receipt =
+            response.head.fields.get("larder-receipt").map(|value| value.to_str().unwrap().to_owned());
+        (response.head.status.as_u16(), receipt)
+    };
+    let own = "/api/v1/purges";
+    let made = Some("1; removed=2".to_owned());
+    assert_eq!(receipt("POST", own, "{\"tags\": [\"a\"]}"), (200, made.clone()));
+    assert_eq!(receipt("POST", own, "{\"all\": true}"), (503, made.clone()), "it is in force");
+    assert_eq!(receipt("POST", own, "{\"hosts\": [\"a\"]}"), (400, None), "nothing was purged");
+    assert_eq!(receipt("POST", "/service/all/purge/a", ""), (200, made.clone()));
+    assert_eq!(receipt("POST", "/client/v4/zones/all/purge_cache", "{\"tags\": [\"a\"]}"), (200, made));
+    let removed = Some("2; removed=1".to_owned());
+    assert_eq!(receipt("DELETE", "/object?url=http://a/", ""), (200, removed.clone()));
+    assert_eq!(receipt("DELETE", "/object?url=http://disk/", ""), (500, removed));
+    assert_eq!(receipt("DELETE", "/object?url=http://other/", ""), (500, None));
 }

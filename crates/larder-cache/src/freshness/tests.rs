@@ -89,6 +89,7 @@ fn fields_that_are_switched_off_give_no_lifetime() {
         x_accel_expires: false,
         x_reverse_proxy_ttl: false,
         tags: Default::default(),
+        ending: Vec::new(),
     };
     let deaf = CachePolicy { controls, ..CachePolicy::default() };
     for (name, value) in [

@@ -121,7 +121,7 @@ fn tags_lie_apart_unless_they_are_passed_on() {
         let controls = Controls { tags, ..Controls::default() };
         CachePolicy { controls, ..CachePolicy::default() }
     };
-    let pass = under(TagFields { pass: true, ..TagFields::default() });
+    let pass = under(TagFields::new(TagFields::default().names().to_vec(), true));
     let head = stored(&[], &said, &pass);
     assert_eq!((hashes(&head), head.controls.is_none()), (Some(2), true));
     assert!(head.fields.map.contains_key("xkey"));
@@ -130,7 +130,7 @@ fn tags_lie_apart_unless_they_are_passed_on() {
     assert!(!left_out.fields.map.contains_key("xkey"));
     assert_eq!(left_out.tag_text(), TagText::Joined(b"a,b".to_vec().into()));
 
-    let others = under(TagFields { names: vec![HeaderName::from_static("x-tags")], pass: false });
+    let others = under(TagFields::new(vec![HeaderName::from_static("x-tags")], false));
     let head = stored(&[], &said, &others);
     assert_eq!(head.tag_text(), TagText::Joined(b"c".to_vec().into()));
     assert!(head.fields.map.contains_key("xkey"));

@@ -27,7 +27,7 @@ use crate::cookies::{Caution, Relieved};
 use crate::freshness::{Freshness, LifetimeSource};
 use crate::groups::GroupTags;
 use crate::part::Part;
-use crate::purge::tags::{self, Tags};
+use crate::purge::tags::{TagFields, Tags};
 use crate::validators::Validators;
 use crate::vary::Selecting;
 
@@ -124,7 +124,7 @@ impl StoredHead {
         let holes = if flags & HOLES == 0 { None } else { Some(read_holes(from.block()?)?) };
         let tag_fields = match version {
             VERSION_WITH_TAGS => Cow::Owned(read_tag_fields(from.block()?)?),
-            _ => Cow::Borrowed(&tags::DEFAULT[..]),
+            _ => Cow::Borrowed(TagFields::known()),
         };
         let (groups, tags) = {
             let all = match controls.map.is_empty() {
@@ -207,7 +207,7 @@ fn read_names(block: &[u8]) -> Relieved {
 }
 
 /// Names of fields, each once.
-fn read_tag_fields(block: &[u8]) -> Result<Vec<HeaderName>, HeadError> {
+fn read_tag_fields(block: &[u8]) -> Result<TagFields, HeadError> {
     let mut names = Vec::new();
     for name in block.split(|byte| *byte == b'\n') {
         let name = HeaderName::from_bytes(name).map_err(|_| HeadError::Malformed)?;
@@ -216,7 +216,7 @@ fn read_tag_fields(block: &[u8]) -> Result<Vec<HeaderName>, HeadError> {
         }
         names.push(name);
     }
-    Ok(names)
+    Ok(TagFields::new(names, false))
 }
 
 fn joined(fields: &HeaderMap, controls: &HeaderMap) -> HeaderMap {

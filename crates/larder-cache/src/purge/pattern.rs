@@ -94,6 +94,11 @@ impl Pattern {
         &self.text
     }
 
+    /// Whether the tags of a response matter to it. To put them together takes longer than to match an expression.
+    pub fn has_tags(&self) -> bool {
+        self.tags.is_some()
+    }
+
     /// Whether all expressions match.
     pub fn matches(&self, subject: &Subject<'_>) -> bool {
         let is = |expression: &Option<Regex>, text: &[u8]| {

@@ -90,7 +90,8 @@ impl Scope {
                     hosts: self.hosts.iter().filter(|(other, _)| other != host).cloned().collect(),
                     otherwise: self.otherwise,
                 };
-                let below = host.strip_prefix("*.").map(|parent| format!("x.{parent}"));
+                // A host below it that no pattern names: no host has this character.
+                let below = host.strip_prefix("*.").map(|parent| format!("?.{parent}"));
                 without.holds(below.as_deref().unwrap_or(host)) != *is_in
             })
             .cloned()
@@ -173,6 +174,16 @@ mod tests {
     }
 
     #[test]
+    fn a_wildcard_beside_any_host_below_it_is_kept() {
+        for is_in in [true, false] {
+            let scope = Scope::of_sites([("*.a.org", is_in), ("x.a.org", is_in)], !is_in);
+            for host in ["x.a.org", "y.a.org"] {
+                assert_eq!(scope.holds(host), is_in, "{host} in {}", scope.to_text());
+            }
+        }
+    }
+
+    #[test]
     fn one_host_of_it_is_a_scope_as_well() {
         let scope = Scope::of_sites([("*.a.org", true)], false);
         let one = scope.narrowed_to("X.a.org");
@@ -187,7 +198,28 @@ mod tests {
         }
     }
 
+    /// As sites are chosen: an exact name, then the longest wildcard, then the site of all other hosts.
+    fn is_let_in(hosts: &[(String, bool)], otherwise: bool, asked: &str) -> bool {
+        let first = |is_it: &dyn Fn(&str) -> bool| hosts.iter().find(|(host, _)| is_it(host));
+        let exact = first(&|host| host == asked);
+        let wildcard = || {
+            let parents = asked.match_indices('.').map(|(at, _)| &asked[at..]);
+            parents.filter_map(|parent| first(&|host| host.strip_prefix('*') == Some(parent))).next()
+        };
+        exact.or_else(wildcard).map_or(otherwise, |(_, is_in)| *is_in)
+    }
+
     proptest! {
+        #[test]
+        fn a_scope_holds_the_hosts_of_the_sites_that_are_let_in_and_no_others(
+            hosts in proptest::collection::vec(("(\\*\\.)?([xy]\\.)?([xy]\\.)?[xy]", any::<bool>()), 0..8),
+            otherwise: bool,
+            asked in "([xyz]\\.){0,3}[xyz]",
+        ) {
+            let scope = Scope::of_sites(hosts.iter().map(|(host, is_in)| (&**host, *is_in)), otherwise);
+            prop_assert_eq!(scope.holds(&asked), is_let_in(&hosts, otherwise, &asked), "{}", scope.to_text());
+        }
+
         #[test]
         fn a_scope_is_the_same_again_from_its_text(
             hosts in proptest::collection::vec(("(\\*\\.)?[ab]\\.[ab]", any::<bool>()), 0..8),

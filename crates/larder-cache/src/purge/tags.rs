@@ -30,21 +30,68 @@ const TYPO3_SITENAME: HeaderName = HeaderName::from_static("typo3-sitename");
 /// Which fields of responses carry tags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TagFields {
-    /// Their names. A `TYPO3-Pid` among them gives `pid-N`, a `TYPO3-Sitename` gives `site-S`, and both together give
-    /// `site-S/pid-N` as well.
-    pub names: Vec<HeaderName>,
-    /// Whether they are sent on to clients, for a second cache behind this one. Default no.
-    pub pass: bool,
+    names: Vec<HeaderName>,
+    is_passed: bool,
+    /// A bit for each name: most other names have another one, and need not be compared.
+    bits: u64,
 }
 
 impl Default for TagFields {
     fn default() -> Self {
-        Self { names: DEFAULT.to_vec(), pass: false }
+        Self::new(DEFAULT.to_vec(), false)
     }
 }
 
+impl TagFields {
+    /// The fields of these names. A `TYPO3-Pid` among them gives `pid-N`, a `TYPO3-Sitename` gives `site-S`, and both
+    /// together give `site-S/pid-N` as well. With `is_passed` they are sent on to clients, for a second cache behind this
+    /// one.
+    pub fn new(names: Vec<HeaderName>, is_passed: bool) -> Self {
+        let bits = names.iter().map(bit_of).fold(0, |bits, bit| bits | bit);
+        Self { names, is_passed, bits }
+    }
+
+    /// The names of the fields that carry tags unless a site says otherwise.
+    pub(crate) fn known() -> &'static Self {
+        static KNOWN: LazyLock<TagFields> = LazyLock::new(TagFields::default);
+        &KNOWN
+    }
+
+    /// Their names.
+    pub fn names(&self) -> &[HeaderName] {
+        &self.names
+    }
+
+    /// Whether they are sent on to clients. Default no.
+    pub fn is_passed(&self) -> bool {
+        self.is_passed
+    }
+
+    /// Whether a field of this name carries tags.
+    #[inline]
+    pub(crate) fn has(&self, name: &HeaderName) -> bool {
+        self.bits & bit_of(name) != 0 && self.names.contains(name)
+    }
+
+    /// Whether any of these fields carries tags. Hardly any response has one: its names are looked at once, where a
+    /// look-up for each name would hash them all.
+    pub(crate) fn is_in(&self, fields: &HeaderMap) -> bool {
+        fields.keys().any(|name| self.has(name))
+    }
+}
+
+/// One of 64 bits, by the length of a name and its ends. The factors were searched for: none of sixty names that responses
+/// usually have shares a bit with one of the default names.
+#[inline]
+fn bit_of(name: &HeaderName) -> u64 {
+    let name = name.as_str().as_bytes();
+    let [first, last] =
+        [name.first(), name.last()].map(|byte| usize::from(byte.copied().unwrap_or_default()));
+    1 << ((name.len() + first * 12 + last * 31) % 64)
+}
+
 /// The names that applications and their purge tools use without further settings.
-pub(crate) static DEFAULT: [HeaderName; 8] = [
+static DEFAULT: [HeaderName; 8] = [
     HeaderName::from_static("surrogate-key"),
     HeaderName::from_static("xkey"),
     HeaderName::from_static("cache-tag"),
@@ -66,10 +113,13 @@ pub struct Tags {
 }
 
 impl Tags {
-    /// The tags in those `fields` of a response that have one of these `names`. `None` where there is no tag.
-    pub fn of(fields: &HeaderMap, names: &[HeaderName]) -> Option<Box<Self>> {
+    /// The tags in those `fields` of a response that carry any. `None` where there is no tag.
+    pub fn of(fields: &HeaderMap, carriers: &TagFields) -> Option<Box<Self>> {
+        if !carriers.is_in(fields) {
+            return None;
+        }
         let mut present: Vec<HeaderName> = Vec::new();
-        for name in names.iter().filter(|name| fields.contains_key(*name)) {
+        for name in carriers.names.iter().filter(|name| fields.contains_key(*name)) {
             if !present.contains(name) {
                 present.push(name.clone());
             }

@@ -99,7 +99,7 @@ fn a_304_that_names_tags_replaces_all_that_are_stored() {
     let times = ExchangeTimes { request: at_ms(1_000), response: at_ms(1_000) };
     let said = [("cache-control", "max-age=60"), ("etag", "\"a\""), ("xkey", "a b"), ("cache-tag", "c")];
     for pass in [false, true] {
-        let tags = crate::TagFields { pass, ..crate::TagFields::default() };
+        let tags = crate::TagFields::new(crate::TagFields::default().names().to_vec(), pass);
         let controls = crate::Controls { tags, ..crate::Controls::default() };
         let policy = CachePolicy { controls, ..CachePolicy::default() };
         let was = stored(&[], &said, &policy);

@@ -27,7 +27,8 @@ section! {
         /// Where `/healthz`, `/metrics` and `/stats` are; `false` turns it off.
         admin: AdminAddress = "127.0.0.1:8081",
             why "Figures are for the operator. Off loopback it needs `admin_token`.";
-        /// The secret that requests to the admin address carry in `Authorization: Bearer ...`.
+        /// The secret that requests to the admin address carry in `Authorization: Bearer ...`. For the purge APIs of Fastly and Cloudflare,
+        /// `Fastly-Key` and `X-Auth-Key` count as well.
         admin_token: Option<Secret>,
             why "Loopback needs none; elsewhere anybody could read what is served, so there it is required.";
         /// Threads that serve, each with its own listener.

@@ -17,7 +17,8 @@ section! {
     /// Which requests may purge at a site, and what a purge does. A purge request has the method PURGE, BAN, PURGEKEYS,
     /// PURGETAGS or URIBAN, or is a GET below `location`. larder answers it and never sends it to the origin. It may purge if
     /// it meets `from` and carries one of the secrets (`token`, `header`), as far as the table has these keys. One of the
-    /// three is required. A request that may not purge is answered 405.
+    /// three is required. A request that may not purge is answered 405. A GET with `Cache-Control: no-cache` or `X-Refresh: 1`
+    /// that may purge is answered by the origin, whatever is stored.
     pub struct PurgeRules in "`purge`" {
         /// Addresses and networks. A request with Via, Forwarded, X-Forwarded-For or X-Real-IP came through a proxy. It meets
         /// this condition only where every proxy is in `trusted`, and the client that they name is in `from` as well.
@@ -30,13 +31,16 @@ section! {
         /// stale response may be used. A hard purge removes what it names. A request can ask for a soft purge by itself.
         soft: bool = false, why "The old page is gone when a purge is answered, which is what most plugins expect.";
         /// A path below which a GET or PURGE is a purge of the rest of the path: with `"/purge"`, a GET of `/purge/news`
-        /// purges `/news`. A `*` at the end purges everything that begins so.
+        /// purges `/news`. A `*` at the end purges everything at the host that begins so.
         location: Option<PurgePath>, why "Plugins that were written for nginx purge in this way. Without it no GET purges.";
         /// Take regular expressions. `false` refuses each that is not recognised as something simpler: tags, hosts, a URL or
         /// the beginning of one.
         patterns: bool = true, why "Many plugins send nothing else. While an expression is in force, larder compares it with each older response that is asked for.";
         /// The status of a purge of one URL where nothing was stored for it.
         absent: AbsentStatus = 200, why "Varnish answers so, and plugins written for it take any other status for a failure. Modules of nginx answer 404 or 412.";
+        /// Purge what Larder-Purge names in a response to an unsafe request, and take that field out of all responses. It reaches only
+        /// what is stored for this site.
+        responses: bool = false, why "Any part of the application that can set a response field could purge then.";
     }
 }
 

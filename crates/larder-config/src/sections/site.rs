@@ -25,6 +25,10 @@ section! {
         root: Option<Directory>, why "Most sites come from an application alone.";
         /// Pass WebSocket handshakes to the origin.
         websocket: bool = false, why "A tunnel is beyond what a cache can check, so it is asked for.";
+        /// Understand the response fields of LiteSpeed's cache plugins, and take them out of answers: X-LiteSpeed-Tag,
+        /// X-LiteSpeed-Purge and X-LiteSpeed-Cache-Control. larder sends `X-LSCACHE: 1` to the origin, and stores no response
+        /// that has X-LiteSpeed-Vary or is private by these fields.
+        litespeed: bool = false, why "Response fields then decide what is stored and purged, which suits only an application with such a plugin.";
         /// The rules, in order: the first that matches a request decides, alone.
         rules as "rule": Vec<Rule>, why "Without rules the site's settings hold for everything.";
         flatten settings: Settings, "Settings of every request that no rule of this site matches, or whose rule leaves them out.";
@@ -44,12 +48,17 @@ impl Consistent for Site {
             let problem = reading.problem(&table.place, &At::Key(at, "origin"), "missing key \"origin\"");
             reading.refuse(problem.hint("name one of [origins.*], or give the site a `root`"));
         }
-        if let Some(node) = table.get("websocket")
-            && self.websocket
-            && table.get("origin").is_none()
-        {
-            let problem = reading.problem(&node.place, &At::Key(at, "websocket"), "it is not used");
-            reading.warn(problem.hint("the site has no origin to pass handshakes to"));
+        for (name, is_on, hint) in [
+            ("websocket", self.websocket, "the site has no origin to pass handshakes to"),
+            ("litespeed", self.litespeed, "the site has no origin that could send these fields"),
+        ] {
+            if let Some(node) = table.get(name)
+                && is_on
+                && table.get("origin").is_none()
+            {
+                let problem = reading.problem(&node.place, &At::Key(at, name), "it is not used");
+                reading.warn(problem.hint(hint));
+            }
         }
         let rules = tables(table, "rule");
         if self.rules.len() == rules.len() {

@@ -50,19 +50,19 @@ fn a_table_has_its_conditions_and_what_is_left_out_has_its_default() {
     let table = rules(&format!(
         "{SITE}[site.purge]\nfrom = [\"192.0.2.7\", \"10.0.0.0/8\"]\ntoken = \"0123456789abcdef\"\n\
          header = \"X-Purge-Key: 5f2c81d09b7ae346\"\nsoft = true\nlocation = \"/purge/\"\npatterns = false\n\
-         absent = 412\n"
+         absent = 412\nresponses = true\n"
     ));
     let header = table.header.as_ref().unwrap();
     assert!(table.from.len() == 2 && table.from[1].contains("10.1.2.3".parse().unwrap()));
     assert_eq!(table.token.as_ref().unwrap().expose(), "0123456789abcdef");
     assert_eq!((header.name.as_str(), header.value.expose()), ("x-purge-key", "5f2c81d09b7ae346"));
-    assert_eq!((table.soft, table.patterns), (true, false));
+    assert_eq!((table.soft, table.patterns, table.responses), (true, false, true));
     assert_eq!(table.location.as_ref().unwrap().as_str(), "/purge");
     assert_eq!((table.absent, table.absent.code().as_u16()), (AbsentStatus::PreconditionFailed, 412));
 
     let table = rules(&format!("{SITE}purge.token = \"0123456789abcdef\"\n"));
     assert!(table.from.is_empty() && table.header.is_none() && table.location.is_none());
-    assert_eq!((table.soft, table.patterns), (false, true));
+    assert_eq!((table.soft, table.patterns, table.responses), (false, true, false));
     assert_eq!(table.absent, AbsentStatus::Ok);
 }
 
@@ -97,7 +97,7 @@ fn a_table_without_a_condition_is_refused() {
         &format!("larder.toml:5:9: site[0].purge: it does not say who may purge{hint}"),
     );
     check_top(
-        "[defaults.purge]\nsoft = true",
+        "[defaults.purge]\nresponses = true",
         &format!("larder.toml:1:1: defaults.purge: it does not say who may purge{hint}"),
     );
     check_site(
@@ -118,7 +118,7 @@ sft = true
 location = "/"
 patterns = "yes"
 absent = 410
-absend = 404"#,
+response = true"#,
         r#"
 larder.toml:6:9: site[0].purge.from[0]: found "10.1.0.0/8", expected a network such as "10.0.0.0/8", "192.0.2.7", "fd00::/8"
   hint: did you mean "10.0.0.0/8"?
@@ -132,8 +132,8 @@ larder.toml:10:12: site[0].purge.location: found "/", expected a path to purge b
   hint: every GET would be a purge: take a path that the site does not have
 larder.toml:11:12: site[0].purge.patterns: found "yes", expected true or false
 larder.toml:12:10: site[0].purge.absent: found 410, expected 200 or 404 or 412
-larder.toml:13:1: site[0].purge.absend: unknown key "absend"
-  hint: did you mean "absent"?
+larder.toml:13:1: site[0].purge.response: unknown key "response"
+  hint: did you mean "responses"?
 "#,
     );
     let expected = "expected a field with a secret such as \"X-Purge-Key: 5f2c81d09b7ae346\"";
@@ -179,11 +179,16 @@ fn purge_is_a_word_or_a_table() {
 fn a_rule_has_no_purges_and_no_tags() {
     let places = "it belongs in `[defaults]` and `[[site]]`: purges";
     check_rule(
-        "purge = \"pass\"\ntags = [\"xkey\"]",
+        "purge = \"pass\"\ntags = [\"xkey\"]\nlitespeed = true",
         &format!(
             "larder.toml:6:1: site[0].rule[0].purge: unknown key \"purge\"\n  hint: {places}\n\
-             larder.toml:7:1: site[0].rule[0].tags: unknown key \"tags\"\n  hint: {places}"
+             larder.toml:7:1: site[0].rule[0].tags: unknown key \"tags\"\n  hint: {places}\n\
+             larder.toml:8:1: site[0].rule[0].litespeed: unknown key \"litespeed\"\n  hint: it belongs in `[[site]]`"
         ),
+    );
+    check_top(
+        "[defaults]\nlitespeed = true",
+        "larder.toml:2:1: defaults.litespeed: unknown key \"litespeed\"\n  hint: it belongs in `[[site]]`",
     );
 }
 
@@ -242,6 +247,18 @@ fn an_address_that_strangers_may_have_is_warned_about() {
             ]
         );
     }
+}
+
+#[test]
+fn litespeed_needs_an_origin() {
+    let text = "[[site]]\nroot = \"public\"\nlitespeed = true\n";
+    assert_eq!(
+        warnings(text),
+        [
+            "larder.toml:3:13: site[0].litespeed: it is not used\n  hint: the site has no origin that could send these fields"
+        ]
+    );
+    assert_eq!(warnings(&format!("{SITE}litespeed = true\n")), [""; 0]);
 }
 
 #[test]

@@ -42,8 +42,7 @@ const NAMES: &[&str] = &[
 ];
 
 /// How their names begin.
-const BEGINNINGS: &[&str] =
-    &["accept", "access-control-", "content-", "cross-origin-", "if-", "sec-", "x-litespeed-"];
+const BEGINNINGS: &[&str] = &["accept", "access-control-", "content-", "cross-origin-", "if-", "sec-"];
 
 /// Whether the field means something that no setting may replace.
 pub(crate) fn has_meaning(name: &HeaderName) -> bool {

@@ -63,6 +63,7 @@ impl TextSetting for TagField {
         let name = HeaderName::from_text(text)?;
         let hint = match name.as_str() {
             "cache-groups" => "larder reads it already: a purge names a cache group as a group",
+            other if other.starts_with("x-litespeed-") => "`litespeed = true` in the site reads it",
             other if other.ends_with("cache-control") || IS_READ.contains(&other) => {
                 "it is not a list of tags: larder reads directives or a time in it"
             }

@@ -51,6 +51,8 @@ struct State {
     backlog: Vec<u8>,
     /// Entries were lost; compaction makes good for them.
     has_lost: bool,
+    /// Much of it is not needed any more: compaction is due whatever its length.
+    is_stock_due: bool,
     /// Compaction is due above this length.
     long_bytes: u64,
 }
@@ -105,7 +107,7 @@ impl Journal {
     ) -> Self {
         let (_, cap, _) = space.figures();
         let long_bytes = LONG_BYTES.min(cap / 256).max(16 * 1024);
-        let state = State { now, old, backlog: Vec::new(), has_lost: false, long_bytes };
+        let state = State { now, old, backlog: Vec::new(), has_lost: false, is_stock_due: false, long_bytes };
         Self {
             folder: folder.to_owned(),
             disk,
@@ -173,7 +175,12 @@ impl Journal {
     /// Whether it has to be compacted.
     pub(super) fn is_long(&self) -> bool {
         let state = self.state.lock();
-        state.has_lost || state.now.length > state.long_bytes
+        state.has_lost || state.is_stock_due || state.now.length > state.long_bytes
+    }
+
+    /// Whether it was asked for stock that was not taken yet.
+    pub(super) fn is_stock_due(&self) -> bool {
+        self.state.lock().is_stock_due
     }
 
     /// Bytes of all generations.
@@ -191,7 +198,8 @@ impl Journal {
         let mut state = self.state.lock();
         let before = std::mem::replace(&mut state.now, next);
         state.old.push(Generation { is_synced: false, ..before });
-        // What was lost up to here the index knows, and tables will.
+        state.is_stock_due = false;
+        // What was lost up to here the index knows, and tables will. For notes one stands that names everything.
         let had_lost = std::mem::take(&mut state.has_lost);
         self.write_into(&mut state, space, health);
         Ok((state.old.iter().map(|old| (Arc::clone(&old.file), old.length)).collect(), had_lost))
@@ -200,6 +208,11 @@ impl Journal {
     /// Notes that entries were lost: it has to be compacted.
     pub(super) fn note_lost(&self) {
         self.state.lock().has_lost = true;
+    }
+
+    /// Has it compacted soon.
+    pub(super) fn ask_for_stock(&self) {
+        self.state.lock().is_stock_due = true;
     }
 
     /// Does away with the old generations, once `entries`, which is all that is still needed of them, are durable in the
@@ -232,11 +245,13 @@ impl Journal {
         Ok(())
     }
 
-    /// The entries of a file of it.
-    pub(super) fn read(file: &File, length: u64) -> io::Result<Vec<JournalEntry>> {
+    /// The entries of a file of it, and whether some are missing among them.
+    pub(super) fn read(file: &File, length: u64) -> io::Result<(Vec<JournalEntry>, bool)> {
         let length = usize::try_from(length).unwrap_or(usize::MAX).saturating_sub(JOURNAL_HEAD_BYTES);
         let bytes = sys::read_up_to(file, length, JOURNAL_HEAD_BYTES as u64)?;
-        Ok(read_entries(&bytes).entries)
+        let read = read_entries(&bytes);
+        let is_short = read.end < length;
+        Ok((read.entries, is_short || read.lost_up_to.is_some()))
     }
 }
 

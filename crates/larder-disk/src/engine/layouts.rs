@@ -10,6 +10,7 @@ use super::error::Refused;
 use super::piece::{Piece, PieceState};
 use super::{Disk, DiskSettings};
 use larder_tier::backlog::Backlog;
+use larder_tier::note::Needed;
 
 impl Address {
     /// The hash of the base under the disk's own seed: what rendezvous hashing draws with.
@@ -56,6 +57,22 @@ impl Disk {
     /// From now on its queue may borrow of its store's memory.
     pub(crate) fn borrow_from(&self, backlog: &Arc<Backlog>) {
         self.shared.queue.borrow_from(backlog);
+    }
+
+    /// From now on this is asked which notes are needed still. After [`Disk::notes`] were taken over.
+    pub(crate) fn take_stock_by(&self, needed: &Arc<Needed>) {
+        self.shared.stock.ask(needed);
+    }
+
+    /// From now on every note is kept.
+    pub(crate) fn stop_taking_stock(&self) {
+        self.shared.stock.stop();
+    }
+
+    /// Has the journal compacted soon.
+    pub(crate) fn take_stock(&self) {
+        self.shared.journal.ask_for_stock();
+        self.shared.queue.call();
     }
 
     /// Wakes `waker` once the queue may have room again, or never will.

@@ -50,6 +50,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use larder_http::time::Clock;
@@ -82,6 +83,11 @@ use state::DiskState;
 
 use larder_tier::CacheKey;
 use larder_tier::rank::{Rank, RankedMutex};
+
+/// How long it is waited for what is queued, and how often it is looked for.
+const SETTLE_WITHIN: Duration = Duration::from_secs(10);
+const SETTLE_PAUSE_MIN: Duration = Duration::from_millis(1);
+const SETTLE_PAUSE_MAX: Duration = Duration::from_millis(200);
 
 /// One disk. Shared by all workers; every method may be called from any of them.
 #[derive(Debug)]
@@ -228,6 +234,26 @@ impl Disk {
     /// Places of stored responses, about `most` of them, from where a page before ended.
     pub fn list(&self, from: Option<DiskCursor>, most: usize) -> Listing {
         self.shared.index.list(from, most)
+    }
+
+    /// The same, and nothing is missed that is written elsewhere meanwhile. What was put in since the walk began may be.
+    pub(crate) fn list_all(&self, from: Option<DiskCursor>, most: usize) -> Listing {
+        self.shared.index.list_all(from, most)
+    }
+
+    /// Whether everything that was put in before this call is written, or lost. Waits for that within 10 s.
+    pub(crate) fn settle(&self) -> bool {
+        let last = Location::pending(self.shared.last_pending.load(Ordering::Acquire));
+        let until = Instant::now() + SETTLE_WITHIN;
+        let mut pause = SETTLE_PAUSE_MIN;
+        while self.shared.index.awaits_up_to(last) {
+            if Instant::now() >= until {
+                return false;
+            }
+            std::thread::park_timeout(pause);
+            pause = (pause * 2).min(SETTLE_PAUSE_MAX);
+        }
+        true
     }
 
     /// The oldest event that was not taken yet: that the disk fails, works again, or has no room.

@@ -136,6 +136,7 @@ pub(super) fn open(settings: DiskSettings, clock: Clock, held: Contents) -> Resu
         last_segment: AtomicU32::new(last_segment),
         last_pending: AtomicU64::new(0),
         highest: AtomicU64::new(highest.max(replay.highest)),
+        stock: Default::default(),
         settings,
     };
     for (segment, entries, end) in unfinished {

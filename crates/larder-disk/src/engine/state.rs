@@ -19,6 +19,7 @@ use super::settings::DiskSettings;
 use super::space::Space;
 use super::sys::ReadMode;
 use super::usage::DiskCounts;
+use larder_tier::note::StockTaker;
 use larder_tier::rank::RankedRwLock;
 
 /// What the disk's own threads and its callers share.
@@ -49,6 +50,8 @@ pub(super) struct DiskState {
     pub(super) last_segment: AtomicU32,
     pub(super) last_pending: AtomicU64,
     pub(super) highest: AtomicU64,
+    /// Knows which notes are needed still.
+    pub(super) stock: StockTaker,
 }
 
 impl DiskState {

@@ -230,6 +230,9 @@ impl Writer {
     fn finish(&mut self) {
         self.flush();
         self.seal();
+        if self.shared.journal.is_stock_due() {
+            self.compact();
+        }
         let _ = self.shared.journal.sync(&self.shared.space, &self.shared.health);
         let _ = self.shared.space.sync_folder();
     }

@@ -64,6 +64,8 @@ pub(crate) struct RecordPage {
     pub(crate) kept: Vec<ListedRecord>,
     /// Records whose head could not be read.
     pub(crate) unreadable: u64,
+    /// Disks that are left alone, and records that cannot be read at this moment.
+    pub(crate) unseen: u64,
     pub(crate) next: Option<DisksCursor>,
 }
 
@@ -94,12 +96,43 @@ impl Disks {
                 Err(_) => page.unreadable += 1,
             }
         }
+        page.next = self.behind(from, listing.next);
+        page
+    }
+
+    /// The next records, at most `records_max`, copies among them; for a walk that must miss nothing.
+    pub(crate) fn every_page(&self, from: DisksCursor, records_max: usize) -> RecordPage {
+        let mut page = RecordPage::default();
+        let working = self.disk(from.disk).filter(|disk| !disk.is_left_alone());
+        // One that is absent may come back with its records: they were not met.
+        page.unseen += u64::from(working.is_none());
+        let listing = working.map(|disk| disk.list_all(from.from, records_max)).unwrap_or_default();
+        for (disk, place) in listing.places.into_iter().filter_map(|place| Some((working?, place))) {
+            disk.give_way();
+            match disk.read_head(place) {
+                Ok(record) => {
+                    let key = CacheKey::of_levels(&record.base, &record.variant);
+                    let at = DiskCandidate { disk: from.disk, at: disk.address(&key), place };
+                    page.kept.push(ListedRecord { key, record, at });
+                }
+                // Where it was written elsewhere, it is met there.
+                Err(engine::ReadError::Gone) => {}
+                // Of no use to anybody.
+                Err(engine::ReadError::Damaged) => page.unreadable += 1,
+                Err(engine::ReadError::Failed(_) | engine::ReadError::Busy) => page.unseen += 1,
+            }
+        }
+        page.next = self.behind(from, listing.next);
+        page
+    }
+
+    /// Where a walk goes on that has come to `next` on a disk.
+    fn behind(&self, from: DisksCursor, next: Option<engine::DiskCursor>) -> Option<DisksCursor> {
         let next_disk = (from.disk + 1 < self.slots.len()).then_some(from.disk + 1);
-        page.next = match listing.next {
+        match next {
             Some(next) => Some(DisksCursor { from: Some(next), ..from }),
             None => next_disk.map(|disk| DisksCursor { disk, from: None }),
-        };
-        page
+        }
     }
 
     /// Everything under the base of `key`, whatever its variant.

@@ -43,6 +43,7 @@ use crate::engine::{self, Address, Disk, DiskError, DiskSettings, Location, Note
 use larder_tier::CacheKey;
 use larder_tier::backlog::Backlog;
 use larder_tier::descriptors::split;
+use larder_tier::note::Needed;
 use larder_tier::rank::RankedMutex;
 use slot::DiskSlot;
 pub use slot::{AbsenceEvent, Admit};
@@ -73,6 +74,8 @@ pub struct Disks {
     max_object: u64,
     /// What the disks' queues may borrow; set once, by the store whose disks they are.
     backlog: OnceLock<Arc<Backlog>>,
+    /// Knows which notes are needed still; set once.
+    needed: OnceLock<Arc<Needed>>,
     /// What was not as it should be on disks that came back, by their folders; told after that they are back.
     findings_to_tell: RankedMutex<VecDeque<(String, String)>>,
 }
@@ -118,6 +121,7 @@ impl Disks {
             slots,
             max_object,
             backlog: OnceLock::new(),
+            needed: OnceLock::new(),
             findings_to_tell: RankedMutex::default(),
         };
         disks.introduce();
@@ -130,11 +134,19 @@ impl Disks {
         all.iter().for_each(|disk| disk.meet(&all));
         let backlog = self.backlog.get();
         backlog.into_iter().for_each(|backlog| all.iter().for_each(|disk| disk.borrow_from(backlog)));
+        let needed = self.needed.get();
+        needed.into_iter().for_each(|needed| all.iter().for_each(|disk| disk.take_stock_by(needed)));
     }
 
     /// From now on their queues may borrow there.
     pub(crate) fn borrow_from(&self, backlog: &Arc<Backlog>) {
         self.backlog.get_or_init(|| Arc::clone(backlog));
+        self.introduce();
+    }
+
+    /// From now on this is asked which notes are needed still, also of disks that come back later: each was admitted before.
+    pub(crate) fn take_stock_by(&self, needed: &Arc<Needed>) {
+        self.needed.get_or_init(|| Arc::clone(needed));
         self.introduce();
     }
 

@@ -12,6 +12,7 @@ use larder_http::time::Now;
 use larder_tier::backlog::Backlog;
 use larder_tier::cursor::NoCursor;
 use larder_tier::fill::{BoxFuture, StoredChunk};
+use larder_tier::note::Needed;
 use larder_tier::tier::{Admit, DirectoryFigures, Failure, ListedEntry, ListedHead, TierEvent, TierPage};
 use larder_tier::{
     BodySource, CacheKey, Candidate, Entry, Fill, Find, HeldBack, Inspect, Invalidate, Keep, Loaded,
@@ -205,6 +206,22 @@ impl<V: Vocabulary> Inspect<V> for Disks {
         Ok(TierPage {
             entries: page.kept.into_iter().map(|record| self.listed(record)).collect(),
             unreadable: page.unreadable,
+            unseen: 0,
+            next: page.next.map(|next| next.to_string()),
+        })
+    }
+
+    fn every_page(
+        self: Arc<Self>,
+        from: &str,
+        most: usize,
+        _now: Now,
+    ) -> Result<TierPage<V::Head>, NoCursor> {
+        let page = Self::every_page(&self, from.parse()?, most.min(RECORDS_MAX));
+        Ok(TierPage {
+            entries: page.kept.into_iter().map(|record| self.listed(record)).collect(),
+            unreadable: page.unreadable,
+            unseen: page.unseen,
             next: page.next.map(|next| next.to_string()),
         })
     }
@@ -288,6 +305,23 @@ impl Run for Disks {
 
     fn try_absent(self: Arc<Self>, admit: &Arc<Admit>) {
         Self::try_absent(&self, admit);
+    }
+
+    fn settle(&self) -> bool {
+        // All of them are asked.
+        self.disks().filter(|disk| !disk.settle()).count() == 0
+    }
+
+    fn take_stock_by(&self, needed: &Arc<Needed>) {
+        Self::take_stock_by(self, needed);
+    }
+
+    fn stop_taking_stock(&self) {
+        self.disks().for_each(|disk| disk.stop_taking_stock());
+    }
+
+    fn take_stock(&self) {
+        self.disks().for_each(|disk| disk.take_stock());
     }
 
     fn borrow_from(&self, backlog: &Arc<Backlog>) {

@@ -26,7 +26,7 @@ const NEW: &str = ".larder/journal.new";
 /// What the file system is asked to keep free for it, so that a full one has room for the next invalidations.
 pub(crate) const OWN_BYTES: u64 = 16 * 1024;
 /// The longest file that is read: far more than what may be needed.
-const READ_BYTES_MAX: u64 = 64 << 20;
+const READ_BYTES_MAX: u64 = 128 << 20;
 
 /// The file, as this thread has written it.
 pub(super) struct JournalFile {

@@ -32,7 +32,7 @@ pub(crate) fn run(shared: &Directory) {
         let tried = match appended {
             Some(reached) => Ok(reached),
             None => {
-                let (bytes, reached) = journal.whole(&shared.noted);
+                let (bytes, reached) = journal.whole(&shared.noted, &shared.base.stock);
                 file.write(&shared.tree, &bytes, is_owed).map(|()| reached)
             }
         };

@@ -28,7 +28,7 @@ const NAME_BYTES_MAX: usize = 3000;
 const DIGEST_BYTES: usize = 34;
 
 /// What stands for a path that ends in a slash: what web servers look for.
-const INDEX: &[u8] = b"index.html";
+pub(super) const INDEX: &[u8] = b"index.html";
 /// What stands for a path that is a directory as well.
 pub(super) const SELF: &[u8] = b"%self";
 

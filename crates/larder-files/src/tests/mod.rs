@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod along;
+mod aside;
 mod caps;
 mod contract;
 mod export;

@@ -16,6 +16,8 @@ pub mod cookie_names;
 pub mod date;
 pub mod digits;
 pub mod etag;
+pub mod larder_purge;
+pub mod litespeed;
 pub mod preference;
 pub mod range;
 pub mod surrogate;

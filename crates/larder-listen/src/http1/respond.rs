@@ -68,7 +68,7 @@ pub(super) fn write_head(
     persistence: Persistence,
     clock: &Clock,
 ) {
-    write_status(out, head.status);
+    write_status(out, head.status, head.reason);
     head.write_http1(out);
     match delimited {
         Delimited::Length(length) => {
@@ -94,7 +94,7 @@ pub(super) fn write_head(
 
 /// Writes an interim head.
 pub(super) fn write_interim(out: &mut Vec<u8>, status: StatusCode, fields: &HeaderMap) {
-    write_status(out, status);
+    write_status(out, status, None);
     write_http1_fields(fields, out);
     out.extend_from_slice(b"\r\n");
 }
@@ -103,7 +103,7 @@ pub(super) fn write_interim(out: &mut Vec<u8>, status: StatusCode, fields: &Head
 pub(super) fn write_refusal(out: &mut Vec<u8>, refusal: Refusal, clock: &Clock) {
     let status = refusal.status();
     let text = refusal.text();
-    write_status(out, status);
+    write_status(out, status, None);
     out.extend_from_slice(
         b"content-type: text/plain; charset=utf-8\r\ncache-control: no-store\r\ncontent-length: ",
     );
@@ -116,14 +116,16 @@ pub(super) fn write_refusal(out: &mut Vec<u8>, refusal: Refusal, clock: &Clock) 
     out.extend_from_slice(text.as_bytes());
 }
 
-fn write_status(out: &mut Vec<u8>, status: StatusCode) {
-    if status == StatusCode::OK {
+fn write_status(out: &mut Vec<u8>, status: StatusCode, reason: Option<&'static str>) {
+    if status == StatusCode::OK && reason.is_none() {
         return out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
     }
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(status.as_str().as_bytes());
     out.push(b' ');
-    out.extend_from_slice(status.canonical_reason().unwrap_or_default().as_bytes());
+    let reason = reason.or_else(|| status.canonical_reason()).unwrap_or_default();
+    debug_assert!(reason.bytes().all(|byte| matches!(byte, b' '..=b'~')), "{reason}");
+    out.extend_from_slice(reason.as_bytes());
     out.extend_from_slice(b"\r\n");
 }
 

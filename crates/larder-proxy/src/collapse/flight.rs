@@ -72,7 +72,7 @@ impl Flight {
             rule: flight_request.rule,
             request: Arc::clone(flight_request.request),
             expected: flight_request.expected,
-            mark: FetchMark::new(flight_request.number),
+            mark: FetchMark::new((flight_request.number)()),
             closed: AtomicBool::new(!is_open),
             is_wanted: AtomicBool::new(flight_request.wants_content),
             audience: Arc::default(),

@@ -21,8 +21,9 @@ pub(crate) struct FlightRequest<'a> {
     pub(crate) expected: Option<VaryNames>,
     /// Whether somebody waits for more than the head.
     pub(crate) wants_content: bool,
-    /// The last invalidation before.
-    pub(crate) number: u64,
+    /// The last invalidation before. Asked under the lock of the table's shard: a flight that was not in the table when that was
+    /// looked through has a later one.
+    pub(crate) number: &'a dyn Fn() -> u64,
     /// The same when the request came: what was fetched after that is new enough for it.
     pub(crate) arrived: u64,
     /// When it was found that the origin has to be asked.

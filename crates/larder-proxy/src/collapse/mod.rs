@@ -156,7 +156,7 @@ mod tests {
             request: &request,
             expected: None,
             wants_content: true,
-            number: 0,
+            number: &|| 0,
             arrived: 0,
             begun: larder_http::time::Clock::default().now(),
         };

@@ -67,6 +67,15 @@ impl Flights {
             .sum()
     }
 
+    /// The lowest number of a flight in the table: of the last invalidation before it began.
+    pub(crate) fn oldest(&self) -> Option<u64> {
+        let of = |shard: &RankedMutex<Shard>| {
+            let shard = shard.lock();
+            shard.values().flatten().map(|flight| flight.mark.number()).min()
+        };
+        self.shards.iter().filter_map(of).min()
+    }
+
     /// Clients that wait for a flight in the table, those that caused one included.
     pub(crate) fn waiting(&self) -> usize {
         let of = |flights: &SmallVec<[Arc<Flight>; 1]>| {

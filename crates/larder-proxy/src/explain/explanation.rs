@@ -6,8 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Where larder's own settings decide.
-pub(super) const CONFIGURATION: &str = "configuration";
+pub use super::purged::{ExplainedPurge, PurgeOutlook};
+pub use super::reason::Reason;
 
 /// The whole decision about one request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,29 +26,11 @@ pub struct Explanation {
     pub origin: Option<OriginAnswer>,
     /// What would take out, replace or renew what is stored, or would be.
     pub removal: Vec<Reason>,
+    /// What a purge of the URL would take; null where nothing is looked up, and for a config alone.
+    #[serde(default)]
+    pub purge: Option<PurgeOutlook>,
     /// The field that such a request gets; what only the origin could tell is left out.
     pub cache_status: String,
-}
-
-/// A rule that decided something: a fixed word, a sentence, and where it comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reason {
-    /// The fixed word.
-    pub token: String,
-    /// In plain words.
-    pub sentence: String,
-    /// Such as `RFC 9111 3.5`; empty where larder's own settings are the source.
-    pub section: String,
-}
-
-impl Reason {
-    pub(super) fn new(
-        token: impl Into<String>,
-        sentence: impl Into<String>,
-        section: impl Into<String>,
-    ) -> Self {
-        Self { token: token.into(), sentence: sentence.into(), section: section.into() }
-    }
 }
 
 /// A field line.
@@ -169,6 +151,9 @@ pub struct Stored {
     pub responses: Vec<ExplainedResponse>,
     /// Lately nothing that could be shared came for this key: for some seconds nobody waits for anybody.
     pub hit_for_miss: bool,
+    /// The last purge that named the URL or what lies under it, whatever it found; null where none did.
+    #[serde(default)]
+    pub last_purge: Option<ExplainedPurge>,
 }
 
 /// A stored response.
@@ -179,10 +164,10 @@ pub struct ExplainedResponse {
     /// Whether an unsafe request has invalidated it, or one of its cache groups: it is not used again before a validation.
     pub invalidated: bool,
     /// Whether that is because a soft purge has ended its lifetime: it is used as any stale response.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub soft: bool,
     /// Whether it is not even used for that.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub gone: bool,
     /// Its status.
     pub status: u16,
@@ -210,6 +195,18 @@ pub struct ExplainedResponse {
     pub freshness: ExplainedFreshness,
     /// The cache groups it is in.
     pub groups: Vec<String>,
+    /// Its tags, at most 1000.
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// Whether it came with more tags than are kept, so that a purge of any tag concerns it.
+    #[serde(default)]
+    pub every_tag: bool,
+    /// How long ago a soft purge or an unsafe request ended its lifetime; null where none has, or that is not known.
+    #[serde(default)]
+    pub invalidated_seconds: Option<f64>,
+    /// The last purge that ended it, softly or not; null where none has, or it is not among the last 1000.
+    #[serde(default)]
+    pub purge: Option<ExplainedPurge>,
     /// The cookies that it sets, by name.
     #[serde(default)]
     pub cookies: Vec<String>,

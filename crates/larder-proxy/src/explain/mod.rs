@@ -14,7 +14,10 @@ mod explanation;
 mod file;
 mod origin;
 mod printed;
+mod purged;
+mod purges;
 mod question;
+mod reason;
 mod removal;
 mod route;
 mod stale;
@@ -40,14 +43,14 @@ use crate::key;
 use crate::lookup::{Lookup, LookupResult, Miss};
 use crate::serve::standing_in;
 use crate::worker::Worker;
-use explanation::CONFIGURATION;
 pub use explanation::{
-    AskedRequest, Candidate, Course, Decision, Destination, ExplainedFreshness, ExplainedResponse,
-    Explanation, Field, Judgement, Key, KeyPart, LookedThrough, OriginAnswer, OriginServer, PartBounds,
-    PassedOver, Reason, Route, StaleUse, Stored, VaryField, Window,
+    AskedRequest, Candidate, Course, Decision, Destination, ExplainedFreshness, ExplainedPurge,
+    ExplainedResponse, Explanation, Field, Judgement, Key, KeyPart, LookedThrough, OriginAnswer,
+    OriginServer, PartBounds, PassedOver, PurgeOutlook, Reason, Route, StaleUse, Stored, VaryField, Window,
 };
 use printed::{fields_of, printable, seconds, visible};
 pub use question::{ExplainError, Question};
+use reason::CONFIGURATION;
 use stored::Under;
 use walk::{Outlook, Walk};
 
@@ -105,8 +108,9 @@ impl Worker {
             true => walk.ask_origin(&outlook).await,
             false => None,
         };
-        let stored = under.told(&walk);
-        Ok(walk.told(request, route, Some(told), stored, outlook, answer))
+        let stored = under.told(&walk, &key);
+        let purge = walk.purge_outlook(&raw_target).await;
+        Ok(Explanation { purge, ..walk.told(request, route, Some(told), stored, outlook, answer) })
     }
 }
 
@@ -408,7 +412,8 @@ impl Walk<'_> {
             Some(_) => self.removal(&stored, &decision, origin.as_ref()),
             None => self.removed_by_it(),
         };
-        Explanation { request, route, key, stored, decision, origin, removal, cache_status: printable(&line) }
+        let cache_status = printable(&line);
+        Explanation { request, route, key, stored, decision, origin, removal, purge: None, cache_status }
     }
 }
 

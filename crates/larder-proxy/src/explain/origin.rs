@@ -23,7 +23,7 @@ use super::{
     CONFIGURATION, ExplainedFreshness, Field, Judgement, OriginAnswer, Outlook, Reason, Walk, printable,
     seconds,
 };
-use crate::decision::{Counters, Facts, Landed, Next, next};
+use crate::decision::{Counters, Facts, Next, Storable, next};
 use crate::detail::COOKIES_WITHHELD;
 use crate::facts;
 use crate::fetch::{self, ClientHop};
@@ -149,8 +149,8 @@ impl Walk<'_> {
                 let head = StoredHead::new(request, answer.status, fields.clone(), found, policy);
                 let cookies_withheld: Vec<String> = head.relieved.names().map(str::to_owned).collect();
                 let (store, place) = self.destination((answer.status, fields, announced), &head);
-                let landed = facts::landed(store, (&self.place_of(&head), &head), announced, seldom);
-                let passing = self.passing(landed);
+                let storable = facts::storable(store, (&self.place_of(&head), &head), announced, seldom);
+                let passing = self.passing(storable);
                 status.ttl_seconds = Some(found.ttl_seconds(times.response));
                 let shared = found.is_shareable();
                 let freshness = freshness(&found, told, times.response, policy);
@@ -205,8 +205,8 @@ impl Walk<'_> {
     }
 
     /// Why what may be stored is sent through a window all the same, and what would help.
-    pub(super) fn passing(&self, landed: Landed) -> Option<(NotStored, String, String)> {
-        let (Next::SendThrough(why), _) = next(&Facts::Landed(landed), Counters::default()) else {
+    pub(super) fn passing(&self, storable: Storable) -> Option<(NotStored, String, String)> {
+        let (Next::SendThrough(why), _) = next(&Facts::Storable(storable), Counters::default()) else {
             return None;
         };
         let (sentence, help) = match why {

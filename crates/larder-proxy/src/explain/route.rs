@@ -6,8 +6,9 @@ use larder_http::message::RequestHead;
 use larder_http::target::Target;
 use larder_origin::{SentHost, ServerReport};
 
-use super::explanation::{CONFIGURATION, Key, KeyPart, OriginServer, PassedOver, Reason, Route};
+use super::explanation::{Key, KeyPart, OriginServer, PassedOver, Reason, Route};
 use super::printed::seconds;
+use super::reason::CONFIGURATION;
 use super::walk::Walk;
 use crate::detail::UPGRADE_IS_OFF;
 use crate::key;

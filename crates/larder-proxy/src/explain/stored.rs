@@ -15,6 +15,8 @@ use larder_store::CacheKey;
 use crate::lookup::file_of;
 use crate::respond;
 
+use super::purged::ExplainedPurge;
+use super::purges::tags_of;
 use super::{
     Candidate, ExplainedFreshness, ExplainedResponse, PartBounds, Reason, Stored, VaryField, Walk, printable,
     seconds, visible,
@@ -34,6 +36,7 @@ struct Lying {
     held_back: Option<Reason>,
     selected: bool,
     verdict: Verdict,
+    purge: Option<ExplainedPurge>,
 }
 
 impl Lying {
@@ -42,10 +45,12 @@ impl Lying {
         (key, response): (&CacheKey, Arc<larder_store::StoredResponse>),
         (store, places, held_back): (CacheId, Vec<String>, Option<Reason>),
     ) -> Self {
+        let verdict = walk.worker.proxy.invalidations.verdict(key, &response);
         Self {
+            purge: (verdict != Verdict::Good).then(|| walk.purge_that_ended(key, &response)).flatten(),
             selected: response.head.vary.selects(&walk.head().fields)
                 && respond::has_what_is_asked(walk.head(), &response, walk.now.wall),
-            verdict: walk.worker.proxy.invalidations.verdict(key, &response),
+            verdict,
             response,
             store,
             places,
@@ -97,10 +102,15 @@ impl Under {
         self.responses.iter().find(is_ours).map(|lying| &*lying.response)
     }
 
-    pub(super) fn told(&self, walk: &Walk<'_>) -> Stored {
+    pub(super) fn told(&self, walk: &Walk<'_>, key: &CacheKey) -> Stored {
         let policy = &walk.settings.policy;
         let told = |lying: &Lying| {
             let head = &lying.response.head;
+            let (tags, every_tag) = tags_of(head);
+            let since = match lying.verdict {
+                Verdict::Soft { since } | Verdict::Invalid { since } => since,
+                _ => None,
+            };
             ExplainedResponse {
                 selected: lying.selected,
                 invalidated: lying.verdict != Verdict::Good,
@@ -128,6 +138,10 @@ impl Under {
                     ..freshness(&head.freshness, lifetimes_of(head, policy), walk.now, policy)
                 },
                 groups: cache_groups::groups(&head.fields.map),
+                tags,
+                every_tag,
+                invalidated_seconds: since.map(|since| seconds(walk.now.monotonic.saturating_sub(since))),
+                purge: lying.purge.clone(),
                 cookies: larder_cache::cookies_of(&head.fields.map),
                 cookies_withheld: head.relieved.names().map(str::to_owned).collect(),
             }
@@ -136,6 +150,7 @@ impl Under {
             stores: walk.looked_through(),
             responses: self.responses.iter().map(told).collect(),
             hit_for_miss: self.hit_for_miss,
+            last_purge: walk.last_purge(key, self.responses.iter().map(|lying| &*lying.response)),
         }
     }
 }

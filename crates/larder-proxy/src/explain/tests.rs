@@ -9,6 +9,8 @@ use larder_observe::{Diagnostics, Metrics, OriginId, RouteId};
 use larder_origin::{OriginSettings, ServerAddress};
 use larder_store::{MemoryStoreSettings, RefreshFailure, Store, StoredBody};
 
+mod purges;
+
 use super::*;
 use crate::plan::Plan;
 use crate::proxy::Proxy;
@@ -101,6 +103,7 @@ impl Fixture {
         let diagnostics = Diagnostics::to(clock.clone(), std::io::sink()).unwrap();
         let metrics = Metrics::new(1, crate::vocabulary(), clock.now().wall, "0");
         let proxy = Proxy::new(clock.clone(), Arc::new(metrics), diagnostics);
+        proxy.recover(&[Arc::clone(&store)], &|_| Default::default());
         Self { worker: Arc::new(Worker::new(&proxy, 0, plan.unwrap()).unwrap()), store, fast, clock }
     }
 
@@ -116,6 +119,17 @@ impl Fixture {
 
     /// Stores what the origin says to `GET target`.
     fn keep(&self, target: &str, asked: &[(&str, &str)], said: &[(&'static str, &'static str)]) {
+        self.keep_since(0, target, asked, said);
+    }
+
+    /// The same, fetched after this invalidation.
+    fn keep_since(
+        &self,
+        number: u64,
+        target: &str,
+        asked: &[(&str, &str)],
+        said: &[(&'static str, &'static str)],
+    ) {
         let request = Self::question("GET", target, asked).head;
         let now = self.clock.now();
         let times = ExchangeTimes { request: now, response: now };
@@ -136,7 +150,7 @@ impl Fixture {
         let key = if head.part.is_some() { key.of_parts() } else { key };
         let body = StoredBody::new(vec![Bytes::from_static(b"0123")], self.store.reserve(100).unwrap());
         let room = self.store.reserve(1000).unwrap();
-        let response = larder_store::StoredResponse::new(Arc::new(head), Arc::new(body), 0, room);
+        let response = larder_store::StoredResponse::new(Arc::new(head), Arc::new(body), number, room);
         let response = larder_store::StoredResponse { took: Duration::from_secs(2), ..response };
         assert!(self.store.insert(&key, Arc::new(response), |_| false, || true));
     }
@@ -406,7 +420,7 @@ fn help_tells_what_to_ask_instead() {
     let now = fixture.clock.now();
     let walk = Walk { worker: &fixture.worker, plan: &plan, site, settings, question, now, running: true };
     let (_, sentence, help) =
-        walk.passing(crate::decision::Landed { seldom: true, is_too_large: false }).unwrap();
+        walk.passing(crate::decision::Storable { seldom: true, is_too_large: false }).unwrap();
     assert_eq!(sentence, "The rule stores only what was asked for 3 times lately.");
     assert_eq!(help, "Ask again, or set a smaller min_uses.");
 }

@@ -11,7 +11,8 @@ use larder_cache::StoredHead;
 use larder_observe::CacheId;
 use larder_store::{CacheKey, HeldBack, Store};
 
-use super::explanation::{CONFIGURATION, Destination, LookedThrough, Reason};
+use super::explanation::{Destination, LookedThrough, Reason};
+use super::reason::CONFIGURATION;
 use super::walk::Walk;
 use crate::settings::StoreFrom;
 

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use larder_cache::completion::{is_of, whole_fields};
+use larder_cache::completion::{is_of, keep_names, whole_fields};
 use larder_cache::part::Gap;
 use larder_cache::{ExchangeTimes, Storability};
 use larder_http::body::{Body, BodyError, Stream};
@@ -39,7 +39,8 @@ pub(super) fn seed(
 ) -> Option<(Arc<StreamingBody>, OriginResponse)> {
     let complete = gap.complete;
     let is_whole = answer.status == StatusCode::OK;
-    let fields = whole_fields(&part.head.all_fields(), &answer.fields);
+    let mut fields = whole_fields(&part.head.all_fields(), &answer.fields);
+    keep_names(&part.head, &mut fields);
     let whole = OriginResponse {
         status: StatusCode::OK,
         fields,

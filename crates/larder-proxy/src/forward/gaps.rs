@@ -77,7 +77,7 @@ impl Behind {
             request: &request,
             expected: Some(part.head.vary.names().clone()),
             wants_content: true,
-            number: proxy.invalidations.current(),
+            number: &|| proxy.invalidations.current(),
             arrived: proxy.invalidations.current(),
             begun: now,
         };

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
-use larder_cache::completion::{different_states, same_representation, whole_fields};
+use larder_cache::completion::{different_states, keep_names, same_representation, whole_fields};
 use larder_cache::part::Part;
 use larder_cache::{StoredHead, Verdict};
 use larder_http::fields::content_range::ContentRange;
@@ -196,6 +196,7 @@ impl Keeper<'_> {
         let body = self.store.join(&pieces)?;
         // What only the older one said stays said (RFC 9111 3.4).
         let mut fields = whole_fields(&other.head.all_fields(), &head.all_fields());
+        keep_names(&other.head, &mut fields);
         let said = ContentRange::Bytes { range: union.range, complete: union.complete };
         fields.insert(http::header::CONTENT_RANGE, said.format());
         let (head, room) = self.as_kept(StatusCode::PARTIAL_CONTENT, fields, head)?;

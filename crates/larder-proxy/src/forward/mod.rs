@@ -19,8 +19,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use larder_cache::StaleCause;
 use larder_cache::part::Gap;
+use larder_cache::{ExchangeTimes, StaleCause};
 use larder_http::message::RequestHead;
 use larder_origin::{OriginRequest, OriginResponse};
 use larder_store::{CacheKey, RefreshFailure, StoredResponse};
@@ -29,6 +29,7 @@ use tokio::time::timeout;
 use crate::collapse::{FlightGuard, FlightOutcome, Kept};
 use crate::failure::Failure;
 use crate::fetch;
+use crate::invalidation::Writing;
 pub(crate) use ask::{act, ask};
 use complete::is_same_whole;
 use confirm::{confirm, update_by_head};
@@ -66,81 +67,134 @@ pub(crate) async fn fly(mut task: FetchTask, mut guard: FlightGuard) {
                 return guard.conclude(FlightOutcome::Failed(failure));
             }
         };
-        if let Some((part, gap)) = task.completing.take() {
-            let lies_on_disks = !part.body.is_in_memory();
-            match answer.status {
-                status
-                    if lies_on_disks
-                        && (fills(&gap, &part, &answer) || is_same_whole(&part, &gap, &answer)) =>
-                {
-                    match complete::seed(&task, &guard, (&part, gap), answer, times) {
-                        Some(seeded) => {
-                            let behind = Behind::after(&task, &guard);
-                            let left =
-                                receive::receive_gaps(task, guard, &part, (status, seeded), times).await;
-                            if let Some((behind, left)) = behind.zip(left) {
-                                follow(behind, left);
-                            }
-                            return;
-                        }
-                        None if task.is_unwanted(&guard) => return,
-                        // It went meanwhile, or the whole is not to be stored: once more, for all of it.
-                        None => continue,
-                    }
-                }
-                StatusCode::PARTIAL_CONTENT if !lies_on_disks && fills(&gap, &part, &answer) => {
-                    return receive::receive_rest(task, guard, (&part, &gap), answer, times).await;
-                }
-                // Nothing that fits: once more, for the whole. What is there is of something else, or of nobody knows what.
-                StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => {
-                    task.settings.remove(&guard.key().of_parts(), &part);
-                    if task.is_unwanted(&guard) {
-                        return;
-                    }
-                    continue;
-                }
-                status if task.is_unwanted(&guard) => {
-                    // Of something else as well.
-                    if status == StatusCode::OK {
-                        task.settings.remove(&guard.key().of_parts(), &part);
-                    }
-                    return;
-                }
-                _ => {}
-            }
-        }
-        if let Some(stored) = &stood {
-            stored.refreshing.recovered();
-        }
-        if answer.status != StatusCode::NOT_MODIFIED {
-            if let Some(stored) = stand_in(&task, (guard.key(), stood.as_ref()), answer.status) {
-                note_failure(&task, stood.as_ref(), RefreshFailure::Error);
-                return guard.conclude(FlightOutcome::StandIn { stored, status: answer.status });
-            }
-            if let Some(freshness) = update_by_head(&task, &guard, &answer, times) {
-                let answer = (answer.status, answer);
-                return pass(&task.settings, &guard, answer, times, Kept::Updated(freshness));
-            }
-            return receive(task, guard, answer, times).await;
-        }
-        if task.offered.is_empty() {
-            // Under a mark the conditions are the client's own, and so is the answer to them.
-            return match conditional {
-                true => receive(task, guard, answer, times).await,
-                false => guard.conclude(FlightOutcome::Failed(Failure::UNASKED_NOT_MODIFIED)),
-            };
-        }
-        if let Some(stored) = task.offered.confirmed_by(&answer.fields)
-            && !fetch::varies_on_ours(&answer.fields)
+        let said = (answer.status, &answer.fields);
+        if let Some(purging) =
+            task.worker.purge_as_answered(guard.request(), said, &task.settings.policy.controls)
         {
-            match confirm(task, guard, &stored, answer, times) {
-                None => return,
-                Some(again) => (task, guard) = again,
-            }
+            Writing::of_purge(purging).wait().await;
         }
-        // It confirms something that is not here, or cannot be used: once more, without conditions.
-        task.offered = Candidates::default();
+        let taken = take((task, guard), stood.as_ref(), conditional, (answer, times)).await;
+        match taken {
+            None => return,
+            Some(again) => (task, guard) = again,
+        }
     }
+}
+
+/// Takes an answer to a request that had conditions or not; `stood` is what may stand in for the origin. Gives task and guard back where
+/// the origin has to be asked once more.
+async fn take(
+    (mut task, mut guard): (FetchTask, FlightGuard),
+    stood: Option<&Arc<StoredResponse>>,
+    conditional: bool,
+    (answer, times): (OriginResponse, ExchangeTimes),
+) -> Option<(FetchTask, FlightGuard)> {
+    if let Some((part, gap)) = task.completing.take() {
+        if is_overtaken(&task, &guard, Some(&part)) {
+            task.settings.remove(&guard.key().of_parts(), &part);
+            return (!task.is_unwanted(&guard)).then(|| asked_again(task, guard));
+        }
+        let lies_on_disks = !part.body.is_in_memory();
+        match answer.status {
+            status
+                if lies_on_disks && (fills(&gap, &part, &answer) || is_same_whole(&part, &gap, &answer)) =>
+            {
+                match complete::seed(&task, &guard, (&part, gap), answer, times) {
+                    Some(seeded) => {
+                        let behind = Behind::after(&task, &guard);
+                        let left = receive::receive_gaps(task, guard, &part, (status, seeded), times).await;
+                        if let Some((behind, left)) = behind.zip(left) {
+                            follow(behind, left);
+                        }
+                        return None;
+                    }
+                    None if task.is_unwanted(&guard) => return None,
+                    // It went meanwhile, or the whole is not to be stored: once more, for all of it.
+                    None => return Some((task, guard)),
+                }
+            }
+            StatusCode::PARTIAL_CONTENT if !lies_on_disks && fills(&gap, &part, &answer) => {
+                receive::receive_rest(task, guard, (&part, &gap), answer, times).await;
+                return None;
+            }
+            // Nothing that fits: once more, for the whole. What is there is of something else, or of nobody knows what.
+            StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => {
+                task.settings.remove(&guard.key().of_parts(), &part);
+                if task.is_unwanted(&guard) {
+                    return None;
+                }
+                return Some((task, guard));
+            }
+            status if task.is_unwanted(&guard) => {
+                // Of something else as well.
+                if status == StatusCode::OK {
+                    task.settings.remove(&guard.key().of_parts(), &part);
+                }
+                return None;
+            }
+            _ => {}
+        }
+    }
+    if let Some(stored) = stood {
+        stored.refreshing.recovered();
+    }
+    if answer.status != StatusCode::NOT_MODIFIED {
+        if let Some(stored) = stand_in(&task, (guard.key(), stood), answer.status) {
+            note_failure(&task, stood, RefreshFailure::Error);
+            guard.conclude(FlightOutcome::StandIn { stored, status: answer.status });
+            return None;
+        }
+        let freshness = match is_overtaken(&task, &guard, stood) {
+            true => None,
+            false => update_by_head(&task, &guard, &answer, times),
+        };
+        if let Some(freshness) = freshness {
+            let answer = (answer.status, answer);
+            pass(&task.settings, &guard, answer, times, Kept::Updated(freshness));
+            return None;
+        }
+        receive(task, guard, answer, times).await;
+        return None;
+    }
+    if task.offered.is_empty() {
+        // Under a mark the conditions are the client's own, and so is the answer to them.
+        match conditional {
+            true => receive(task, guard, answer, times).await,
+            false => guard.conclude(FlightOutcome::Failed(Failure::UNASKED_NOT_MODIFIED)),
+        }
+        return None;
+    }
+    if let Some(stored) = task.offered.confirmed_by(&answer.fields)
+        && !fetch::varies_on_ours(&answer.fields)
+    {
+        if is_overtaken(&task, &guard, Some(&stored)) {
+            return Some(asked_again(task, guard));
+        }
+        match confirm(task, guard, &stored, answer, times) {
+            None => return None,
+            Some(again) => (task, guard) = again,
+        }
+    }
+    // It confirms something that is not here, or cannot be used: once more, without conditions.
+    task.offered = Candidates::default();
+    Some((task, guard))
+}
+
+/// For everything, and by a request that comes after the purge.
+fn asked_again(mut task: FetchTask, mut guard: FlightGuard) -> (FetchTask, FlightGuard) {
+    guard.is_newer_than(task.worker.proxy.invalidations.current());
+    task.offered = Candidates::default();
+    (task, guard)
+}
+
+/// Whether a purge that came after the request was sent names what it asked about. An answer may give it other names, and these would
+/// hide it from that purge: so it confirms nothing, and completes nothing.
+fn is_overtaken(task: &FetchTask, guard: &FlightGuard, stored: Option<&Arc<StoredResponse>>) -> bool {
+    let invalidations = &task.worker.proxy.invalidations;
+    let is_named = |stored: &Arc<StoredResponse>| {
+        invalidations.is_named_since(&guard.place_of(&stored.head), &stored.head, guard.number())
+    };
+    stored.is_some_and(is_named)
 }
 
 /// Begins what follows a fetch, for what `part` lacks. It is a task of its own.
@@ -215,3 +269,6 @@ async fn abandoned(guard: &FlightGuard, orphan_time: Duration) {
         }
     }
 }
+
+#[cfg(test)]
+mod model;

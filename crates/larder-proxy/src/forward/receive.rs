@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::header::{AGE, AUTHORIZATION, SET_COOKIE};
 use http::{Method, StatusCode};
-use larder_cache::completion::{same_representation, whole_fields};
+use larder_cache::completion::{keep_names, same_representation, whole_fields};
 use larder_cache::part::{Gap, Part};
 use larder_cache::{CachePolicy, ExchangeTimes, NotStorable, Storability, StoredHead, directives};
 use larder_http::body::BodyError;
+use larder_http::fields::litespeed;
 use larder_http::message::RequestHead;
 use larder_origin::OriginResponse;
 use larder_store::{CacheKey, Finished, StoredResponse, StreamingBody};
@@ -20,7 +21,7 @@ use super::gaps::KeptPart;
 use super::keep::Keeper;
 use super::task::FetchTask;
 use crate::collapse::{FlightGuard, FlightOutcome, Kept, PassedAnswer, SharedResponse, Storing};
-use crate::decision::{Counters, Facts, Landed, Next, next};
+use crate::decision::{Counters, Facts, Next, Storable, next};
 use crate::facts;
 use crate::fetch;
 use crate::fill::{Around, Filled, completed, fill};
@@ -80,9 +81,11 @@ pub(super) async fn receive_rest(
 ) {
     let Some(missing) = gap.at_one_end() else { return };
     let OriginResponse { status: forward_status, fields, body, .. } = answer;
+    let mut fields = whole_fields(&part.head.all_fields(), &fields);
+    keep_names(&part.head, &mut fields);
     let answer = OriginResponse {
         status: StatusCode::OK,
-        fields: whole_fields(&part.head.all_fields(), &fields),
+        fields,
         body: completed(Arc::clone(&part.body), missing, gap.complete, body),
         content_length: Some(gap.complete),
         ..answer
@@ -127,6 +130,9 @@ pub(crate) fn judge(
 ) -> Storability {
     if fetch::varies_on_ours(&answer.fields) {
         return Storability::NotStorable(NotStorable::VaryAny);
+    }
+    if policy.controls.ending.contains(&litespeed::CACHE_CONTROL) && litespeed::is_for_one(&answer.fields) {
+        return Storability::NotStorable(NotStorable::Private);
     }
     let judged = larder_cache::storable(request, answer.status, &answer.fields, times, policy);
     let announced = answer.body.length().or(answer.content_length);
@@ -190,10 +196,10 @@ async fn land(
     let head = Arc::new(head);
     let key = guard.place_of(&head);
     let overhead = StoredResponse::overhead_bytes(&head, &key);
-    let landed = facts::landed(store, (&key, &head), declared, seldom);
+    let storable = facts::storable(store, (&key, &head), declared, seldom);
     // What goes on from a part was taken when that began.
-    let landed = Landed { is_too_large: landed.is_too_large && seeded.is_none(), ..landed };
-    let (unkept, room) = match next(&Facts::Landed(landed), Counters::default()).0 {
+    let storable = Storable { is_too_large: storable.is_too_large && seeded.is_none(), ..storable };
+    let (unkept, room) = match next(&Facts::Storable(storable), Counters::default()).0 {
         Next::SendThrough(why) => (why, None),
         _ => (NotStored::NoRoom, store.reserve(overhead)),
     };

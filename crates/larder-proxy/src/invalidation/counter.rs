@@ -1,11 +1,8 @@
 //! The numbers of invalidations, and where what was invalidated is entered.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use parking_lot::Mutex;
-
 use super::effects::How;
 use super::predicates::{PredicateCounts, Predicates};
+use super::sync::{AtomicU64, Mutex, Ordering};
 use super::table::Table;
 
 /// The counter, and what was invalidated without being looked for.
@@ -14,6 +11,8 @@ pub(crate) struct Invalidations {
     pub(super) last: AtomicU64,
     /// What `last` is for as long as nothing was invalidated since larder started. Held while numbers are taken over.
     pub(super) begun: Mutex<u64>,
+    /// How often a journal brought something back. Held while that is entered, and while predicates are forgotten.
+    pub(super) taken_over: Mutex<u64>,
     pub(super) table: Table,
     pub(super) predicates: Predicates,
 }
@@ -52,8 +51,14 @@ impl Invalidations {
     }
 
     /// Nothing with a smaller number is proven to be good.
-    pub(super) fn restore_all(&self, number: u64) {
+    pub(crate) fn restore_all(&self, number: u64) {
         self.predicates.raise_floor(number);
+    }
+
+    /// Whether any predicate is kept, or a floor.
+    pub(crate) fn has_predicates(&self) -> bool {
+        let counts = self.predicates.counts();
+        counts.names > 0 || counts.patterns > 0 || counts.floor > 0
     }
 
     /// How many predicates are kept.

@@ -13,6 +13,7 @@ use std::time::Duration;
 use larder_http::time::{Now, WallTime};
 use larder_store::store::Written;
 use larder_store::{Note, Store};
+use tokio::task::JoinHandle;
 
 use super::counter::Invalidations;
 use super::kind::Noted;
@@ -25,17 +26,35 @@ const WRITTEN_TIME: Duration = Duration::from_secs(1);
 
 /// What was invalidated, on its way to where it outlives the process.
 #[derive(Debug, Default)]
-pub(crate) struct Writing(Vec<Written>);
+pub(crate) struct Writing {
+    stores: Vec<Written>,
+    /// Purges that the answer has asked for.
+    purging: Option<JoinHandle<()>>,
+}
 
 impl Writing {
     pub(crate) fn of(stores: &[Arc<Store>]) -> Self {
-        Self(stores.iter().map(|store| store.written()).collect())
+        Self { stores: stores.iter().map(|store| store.written()).collect(), purging: None }
+    }
+
+    /// Of purges alone.
+    pub(crate) fn of_purge(purging: JoinHandle<()>) -> Self {
+        Self::default().with_purge(Some(purging))
+    }
+
+    /// The same, and these purges.
+    pub(crate) fn with_purge(self, purging: Option<JoinHandle<()>>) -> Self {
+        Self { purging, ..self }
     }
 
     /// Waits for it, within a bound.
     pub(crate) async fn wait(self) {
         let all = async {
-            for written in self.0 {
+            if let Some(purging) = self.purging {
+                // One that is lost was told of.
+                let _ = purging.await;
+            }
+            for written in self.stores {
                 written.wait().await;
             }
         };
@@ -63,6 +82,8 @@ pub(crate) fn admit(invalidations: &Invalidations, last: u64, notes: Vec<Note>, 
 }
 
 fn take_over(invalidations: &Invalidations, notes: Vec<Note>, now: Now) {
+    let mut taken_over = invalidations.taken_over.lock();
+    *taken_over += 1;
     for Note { number, moment, what } in notes {
         // Ahead of the clock, or before there were moments: nobody knows how long ago that was.
         let at = Some(moment).filter(|moment| *moment > 0).and_then(|moment| now.at_wall(WallTime(moment)));
@@ -74,6 +95,20 @@ fn take_over(invalidations: &Invalidations, notes: Vec<Note>, now: Now) {
             Noted::All => invalidations.restore_all(number),
         }
     }
+}
+
+/// Which of these notes have a meaning still: stock of a journal that has lost notes up to the number `lost`, or none.
+/// A note whose predicate was dropped to make room is kept, since a journal has more of it; one whose predicate has retired is not.
+pub(crate) fn needed(invalidations: &Invalidations, notes: Vec<Note>, lost: u64) -> Vec<Note> {
+    invalidations.predicates.note_lost(lost);
+    let is_needed = |note: &Note| match noted(&note.what) {
+        // URLs are bounded, and their notes bear them out.
+        Noted::Base(..) => true,
+        Noted::Name(name, _) => invalidations.predicates.keeps(name, None, note.number),
+        Noted::Purge(predicate) => invalidations.keeps(&predicate, note.number),
+        Noted::All => invalidations.predicates.keeps_all(note.number),
+    };
+    notes.into_iter().filter(is_needed).collect()
 }
 
 /// What a note names. One that no kind knows stands for everything.

@@ -67,6 +67,11 @@ impl Effects {
         invalid.unwrap_or(Verdict::Good).and(soft.unwrap_or(Verdict::Good))
     }
 
+    /// Whether one of them has this number.
+    pub(super) fn has(&self, number: u64) -> bool {
+        [self.removed, self.invalidated.number, self.softened.number].contains(&number)
+    }
+
     /// The number of the last of them.
     pub(super) fn latest(&self) -> u64 {
         self.removed.max(self.invalidated.number).max(self.softened.number)

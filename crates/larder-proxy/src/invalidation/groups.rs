@@ -22,10 +22,12 @@ const GROUP: u8 = b'g';
 /// Begins a note of one group that has to be validated.
 const GROUP_INVALID: u8 = b'v';
 
-pub(super) const KIND: NameKind = NameKind { names, read };
+pub(super) const KIND: NameKind = NameKind { names, has_tags: false, read };
 
 fn names(subject: &Subject<'_>, each: &mut dyn FnMut(u64)) {
-    names_of(&subject.head.groups, each);
+    if let Some(head) = subject.head {
+        names_of(&head.groups, each);
+    }
 }
 
 /// The names of what is in these groups.

@@ -8,7 +8,7 @@ use super::kind::{NameKind, Subject};
 /// One for the process: names are never written down as hashes.
 static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-pub(super) const KIND: NameKind = NameKind { names, read: |_| None };
+pub(super) const KIND: NameKind = NameKind { names, has_tags: false, read: |_| None };
 
 /// The name of everything at a host, in lower case and without port.
 pub(super) fn name_of(host: &str) -> u64 {
@@ -17,7 +17,8 @@ pub(super) fn name_of(host: &str) -> u64 {
 
 /// The name of everything in a scope.
 pub(super) fn everything() -> u64 {
-    SEED.hash_one(b'*')
+    static EVERYTHING: LazyLock<u64> = LazyLock::new(|| SEED.hash_one(b'*'));
+    *EVERYTHING
 }
 
 fn names(subject: &Subject<'_>, each: &mut dyn FnMut(u64)) {

@@ -10,15 +10,17 @@ use super::effects::How;
 pub(super) struct NameKind {
     /// Calls its second argument with the hash of each name of this kind that a response has, until that says that it is enough.
     pub(super) names: fn(&Subject<'_>, &mut dyn FnMut(u64)),
+    /// Its names are tags.
+    pub(super) has_tags: bool,
     /// Reads a note of a journal; `None` where it is of another kind.
     pub(super) read: fn(&[u8]) -> Option<Noted>,
 }
 
-/// A response that a verdict is asked for.
+/// A response that a verdict is asked for; or a key alone, of which the names are known that need no response.
 #[derive(Clone, Copy)]
 pub(super) struct Subject<'a> {
     pub(super) key: &'a CacheKey,
-    pub(super) head: &'a StoredHead,
+    pub(super) head: Option<&'a StoredHead>,
 }
 
 impl<'a> Subject<'a> {

@@ -9,6 +9,7 @@
 //! in the stores' journals ([`durable`]).
 
 mod base;
+mod bounds;
 mod counter;
 pub(crate) mod durable;
 mod effects;
@@ -17,11 +18,14 @@ mod groups;
 mod hosts;
 mod kind;
 mod kinds;
+mod memo;
 mod paths;
 mod patterns;
 mod predicates;
 mod purged;
 mod reach;
+mod retire;
+mod sync;
 mod table;
 mod tags;
 
@@ -39,35 +43,25 @@ pub(crate) use fetch::FetchMark;
 pub(crate) use groups::note_groups;
 use kind::Subject;
 pub use predicates::PredicateCounts;
-pub(crate) use purged::{how, note_of};
+pub(crate) use purged::{concerns, how, note_of};
 pub(crate) use reach::Joined;
 pub use reach::{Heard, Reach};
+pub(crate) use retire::StoreWalk;
 
 impl Invalidations {
     /// What invalidations have left of a stored response that lies under `key`.
     #[inline]
     pub(crate) fn verdict(&self, key: &CacheKey, stored: &StoredResponse) -> Verdict {
-        let latest = self.table.latest(key.hash());
-        let is_good = (latest <= stored.number || stored.judged.is_good_at(latest))
-            && stored.judged.is_cleared_at(self.predicates.state());
-        match is_good {
+        match self.is_known_good(&stored.judged, key.hash(), stored.number) {
             true => Verdict::Good,
-            false => self.look_closer(key, stored),
+            false => self.compare(key, stored),
         }
     }
 
     #[cold]
-    fn look_closer(&self, key: &CacheKey, stored: &StoredResponse) -> Verdict {
-        let (of_base, latest) = self.table.verdict(key.hash(), stored.number);
-        if of_base == Verdict::Good {
-            stored.judged.note_good_at(latest);
-        }
-        let subject = Subject { key, head: &stored.head };
-        let (of_predicates, state) = self.predicates.verdict(&subject, stored.number);
-        if of_predicates == Verdict::Good {
-            stored.judged.note_cleared_at(state);
-        }
-        match of_base.and(of_predicates) {
+    fn compare(&self, key: &CacheKey, stored: &StoredResponse) -> Verdict {
+        let subject = Subject { key, head: Some(&stored.head) };
+        match self.look_closer(&stored.judged, &subject, stored.number) {
             Verdict::Invalid { since: Some(since) } => {
                 Verdict::Invalid { since: Some(stored.judged.note_invalid(since)) }
             }
@@ -82,7 +76,12 @@ impl Invalidations {
     /// `number`.
     pub(crate) fn verdict_of(&self, key: &CacheKey, head: &StoredHead, number: u64) -> Verdict {
         let (of_base, _) = self.table.verdict(key.hash(), number);
-        of_base.and(self.predicates.verdict(&Subject { key, head }, number).0)
+        of_base.and(self.predicates.verdict(&Subject { key, head: Some(head) }, number).0)
+    }
+
+    /// Whether a purge that came after `number` names a response with this head by anything but its URL.
+    pub(crate) fn is_named_since(&self, key: &CacheKey, head: &StoredHead, number: u64) -> bool {
+        self.predicates.verdict(&Subject { key, head: Some(head) }, number).0 != Verdict::Good
     }
 
     /// The state of the predicates: another after each purge.
@@ -92,7 +91,12 @@ impl Invalidations {
 
     /// The number of the last purge that concerns a stored response by anything but its URL.
     pub(crate) fn cause(&self, key: &CacheKey, stored: &StoredResponse) -> Option<u64> {
-        self.predicates.cause(&Subject { key, head: &stored.head }, stored.number)
+        self.predicates.cause(&Subject { key, head: Some(&stored.head) }, stored.number)
+    }
+
+    /// The same of a response that is not in an index.
+    pub(crate) fn cause_of(&self, key: &CacheKey, head: &StoredHead, number: u64) -> Option<u64> {
+        self.predicates.cause(&Subject { key, head: Some(head) }, number)
     }
 
     /// The head of a stored response, as it counts where an origin fails: an invalidation has ended its lifetime. `None` where

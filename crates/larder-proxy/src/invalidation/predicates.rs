@@ -6,23 +6,25 @@
 //! the response was last compared: [`Predicates::state`] changes with each entry, and a response remembers the state in which
 //! none concerned it. The number of a predicate is taken under that lock and the state is published before it is released. So
 //! a response that remembers a state was compared with every predicate before it.
-//! Bounded: beyond [`EXACT_MAX`] names or [`PATTERNS_MAX`] patterns the oldest goes, and its number becomes the floor. What was fetched
+//! A predicate that nothing is left for is forgotten ([`retiring`]). Bounded: beyond [`EXACT_MAX`] names or [`PATTERNS_MAX`] patterns the oldest goes, and its number becomes the floor. What was fetched
 //! before the floor is not proven to be good.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use larder_cache::purge::{Pattern, Scope};
 use larder_cache::{GroupTags, Verdict};
-use larder_store::rank::{Rank, RankedRwLock};
 use smallvec::SmallVec;
 
 use super::effects::{Effects, How};
 use super::kind::Subject;
 use super::kinds::KINDS;
 use super::patterns;
+use super::sync::{AtomicU64, Ordering, Rank, RankedRwLock};
+
+/// Numbers of predicates.
+pub(super) type Numbers = HashSet<u64>;
 
 /// Names that are kept; about 20 MiB where each has one scope.
 pub(super) const EXACT_MAX: usize = 262_144;
@@ -40,6 +42,11 @@ struct Scoped {
 impl Scoped {
     fn is_at(&self, scope: Option<&Scope>) -> bool {
         self.scope.as_deref() == scope
+    }
+
+    /// Whether what was entered for such a scope under this number is part of it.
+    fn has(&self, scope: Option<&Arc<Scope>>, number: u64) -> bool {
+        number <= self.effects.latest() && self.is_at(unless_any(scope).map(|scope| &**scope))
     }
 
     fn verdict(&self, host: &str, number: u64) -> Verdict {
@@ -68,6 +75,11 @@ impl EnteredPattern {
     }
 }
 
+/// Every host is no scope.
+fn unless_any(scope: Option<&Arc<Scope>>) -> Option<&Arc<Scope>> {
+    scope.filter(|scope| !scope.is_any())
+}
+
 #[derive(Debug, Default)]
 struct State {
     exact: HashMap<u64, SmallVec<[Scoped; 1]>, foldhash::fast::RandomState>,
@@ -79,9 +91,21 @@ struct State {
     patterns: Arc<Vec<EnteredPattern>>,
     /// Each scope once.
     scopes: Vec<Arc<Scope>>,
+    /// The highest number of a tag, and of any other name. A response that is newer than one of them has no need of its names of
+    /// that kind: to make those of its path and its host takes as long as to look up twenty tags.
+    last_tag: u64,
+    last_other: u64,
     floor: u64,
-    /// How often.
+    /// The highest floor that was forgotten, since nothing was left below it.
+    floor_retired: u64,
+    /// Up to this number a journal has lost notes: only what is here knows what they said.
+    lost: u64,
+    /// How often the floor was raised.
     raised: u64,
+    /// Names and patterns that were forgotten.
+    retired: u64,
+    /// The same when journals were last asked to take stock.
+    retired_in_stock: u64,
 }
 
 /// The predicates. Shared by all workers.
@@ -108,8 +132,12 @@ pub struct PredicateCounts {
     pub names: u64,
     /// Patterns.
     pub patterns: u64,
-    /// How often the floor was raised, below which nothing is proven to be good.
+    /// Below which number nothing is proven to be good; zero where everything is.
+    pub floor: u64,
+    /// How often the floor was raised.
     pub raised: u64,
+    /// Names and patterns that were forgotten since nothing was left that they concerned.
+    pub retired: u64,
 }
 
 impl Predicates {
@@ -140,11 +168,18 @@ impl Predicates {
 
     /// The number of the last predicate that concerns a response; `None` where none does, or only the floor.
     pub(super) fn cause(&self, subject: &Subject<'_>, number: u64) -> Option<u64> {
-        let (mut last, host) = (None, subject.host());
+        let mut last = None;
+        self.each_concerning(subject, number, &mut |number| last = last.max(Some(number)));
+        last
+    }
+
+    /// Calls `each` with the number of every predicate that concerns a response.
+    pub(super) fn each_concerning(&self, subject: &Subject<'_>, number: u64, each: &mut dyn FnMut(u64)) {
+        let host = subject.host();
         let held = self.held.read();
         let mut note = |scoped: &Scoped| {
             if scoped.verdict(host, number) != Verdict::Good {
-                last = last.max(Some(scoped.effects.latest()));
+                each(scoped.effects.latest());
             }
         };
         for kind in &KINDS {
@@ -156,7 +191,12 @@ impl Predicates {
         drop(held);
         let matching = patterns.iter().filter(|pattern| pattern.verdict(subject, number) != Verdict::Good);
         matching.for_each(|pattern| note(&pattern.scoped));
-        last
+    }
+
+    /// What `current` gives while no predicate is being entered, and the state in which all up to that are.
+    pub(super) fn at(&self, current: impl FnOnce() -> u64) -> (u64, u64) {
+        let _held = self.held.read();
+        (current(), self.state())
     }
 
     /// The same of what is in these groups and has no other name.
@@ -177,11 +217,23 @@ impl Predicates {
         how: How,
         next: impl FnOnce() -> u64,
     ) -> u64 {
-        let mut held = self.held.write();
-        let number = next();
-        held.enter((name, scope), how, number);
-        self.publish(number.max(held.floor));
-        number
+        self.enter_by(next, |held, number| {
+            held.last_other = held.last_other.max(number);
+            held.enter((name, scope), how, number);
+        })
+    }
+
+    /// The same of the name of a tag.
+    pub(super) fn enter_tag(
+        &self,
+        (name, scope): (u64, Option<&Arc<Scope>>),
+        how: How,
+        next: impl FnOnce() -> u64,
+    ) -> u64 {
+        self.enter_by(next, |held, number| {
+            held.last_tag = held.last_tag.max(number);
+            held.enter((name, scope), how, number);
+        })
     }
 
     /// The same of what matches a pattern.
@@ -191,11 +243,69 @@ impl Predicates {
         how: How,
         next: impl FnOnce() -> u64,
     ) -> u64 {
+        self.enter_by(next, |held, number| held.enter_pattern((pattern, scope), how, number))
+    }
+
+    /// Number, entry and what look-ups are told of them, under one hold of the lock and in this order.
+    fn enter_by(&self, next: impl FnOnce() -> u64, enter: impl FnOnce(&mut State, u64)) -> u64 {
         let mut held = self.held.write();
         let number = next();
-        held.enter_pattern((pattern, scope), how, number);
+        enter(&mut held, number);
         self.publish(number.max(held.floor));
         number
+    }
+
+    /// Whether what was entered for a name under this number means something still: it is here, or was dropped to make room.
+    pub(super) fn keeps(&self, name: u64, scope: Option<&Arc<Scope>>, number: u64) -> bool {
+        let held = self.held.read();
+        let entered = held.exact.get(&name).into_iter().flatten();
+        number <= held.floor || entered.into_iter().any(|scoped| scoped.has(scope, number))
+    }
+
+    /// Whether nothing was entered for a name with the same effect after this number.
+    pub(super) fn is_last(&self, name: u64, scope: Option<&Arc<Scope>>, number: u64) -> bool {
+        let held = self.held.read();
+        let entered = held.exact.get(&name).into_iter().flatten();
+        entered.into_iter().any(|scoped| scoped.has(scope, number) && scoped.effects.has(number))
+    }
+
+    /// Whether what was entered for a pattern under this number means something still.
+    pub(super) fn keeps_pattern(
+        &self,
+        pattern: &Arc<Pattern>,
+        scope: Option<&Arc<Scope>>,
+        number: u64,
+    ) -> bool {
+        let held = self.held.read();
+        let mut patterns = held.patterns.iter().filter(|one| one.pattern == *pattern);
+        number <= held.floor || patterns.any(|one| one.scoped.has(scope, number))
+    }
+
+    /// Whether a note that stands for everything with a smaller number means something still. A journal that has no room for its
+    /// notes makes one as well, so only those go that a floor was forgotten for.
+    pub(super) fn keeps_all(&self, number: u64) -> bool {
+        let held = self.held.read();
+        number > held.floor_retired || number <= held.floor.max(held.lost)
+    }
+
+    /// Whether something may be here that was entered under this number or before it.
+    pub(super) fn has_up_to(&self, number: u64) -> bool {
+        let held = self.held.read();
+        let names = held.order.front().is_some_and(|(oldest, _)| *oldest <= number);
+        names || number <= held.floor || !held.patterns.is_empty()
+    }
+
+    /// The floor.
+    pub(super) fn floor(&self) -> u64 {
+        self.held.read().floor
+    }
+
+    /// A journal has lost notes with numbers up to this one: a note that stands for all of them is needed from now on.
+    pub(super) fn note_lost(&self, number: u64) {
+        if number > 0 {
+            let mut held = self.held.write();
+            held.lost = held.lost.max(number);
+        }
     }
 
     /// Nothing with a smaller number is proven to be good.
@@ -216,7 +326,9 @@ impl Predicates {
         PredicateCounts {
             names: held.names as u64,
             patterns: held.patterns.len() as u64,
+            floor: held.floor,
             raised: held.raised,
+            retired: held.retired,
         }
     }
 }
@@ -241,14 +353,23 @@ impl State {
     fn of_names(&self, subject: &Subject<'_>, number: u64) -> Verdict {
         let (mut verdict, host) = (self.of_floor(number), subject.host());
         for kind in &KINDS {
-            (kind.names)(subject, &mut |name| verdict = verdict.and(self.of_name(name, host, number)));
+            let last = if kind.has_tags { self.last_tag } else { self.last_other };
+            if last <= number {
+                continue;
+            }
+            (kind.names)(subject, &mut |name| {
+                // Most names have no entry.
+                if self.exact.contains_key(&name) {
+                    verdict = verdict.and(self.of_name(name, host, number));
+                }
+            });
         }
         verdict
     }
 
     /// The scope as all of its predicates hold it.
     fn interned(&mut self, scope: Option<&Arc<Scope>>) -> Option<Arc<Scope>> {
-        let scope = scope.filter(|scope| !scope.is_any())?;
+        let scope = unless_any(scope)?;
         if let Some(known) = self.scopes.iter().find(|known| known == &scope) {
             return Some(Arc::clone(known));
         }
@@ -319,5 +440,8 @@ impl State {
     }
 }
 
+// The models compile this file at another place.
+#[path = "predicates/retiring.rs"]
+mod retiring;
 #[cfg(test)]
 mod tests;

@@ -39,6 +39,11 @@ impl Reach {
         state.stores.iter().filter_map(Weak::upgrade).collect()
     }
 
+    /// All stores that are open.
+    pub(crate) fn stores(&self) -> Vec<Weak<Store>> {
+        self.0.lock().stores.clone()
+    }
+
     /// From now on these are reached, too; those of them that were not known until now. `heard` says how far each had heard when
     /// it was closed in this process: nothing since larder started for one that was not open before.
     pub(crate) fn join(&self, stores: &[Arc<Store>], heard: &dyn Fn(&Arc<Store>) -> Heard) -> Vec<Joined> {
@@ -59,7 +64,10 @@ impl Reach {
     /// Somebody uses it.
     pub fn part(&self, store: Arc<Store>) -> Result<(Store, Heard), Arc<Store>> {
         let state = self.0.lock();
-        Arc::try_unwrap(store).map(|store| (store, Heard(state.begun)))
+        let store = Arc::try_unwrap(store)?;
+        // What it alone holds is not walked any more.
+        store.stop_taking_stock();
+        Ok((store, Heard(state.begun)))
     }
 }
 

@@ -8,19 +8,12 @@
 //! Bounded: where a shard is full its oldest entry goes, and its number becomes the shard's floor. A response below it
 //! is not proven to be good: too much is asked of the origin then, and nothing outdated is served.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use hashbrown::HashMap;
 use larder_cache::Verdict;
-use larder_store::rank::{Rank, RankedRwLock};
 
+use super::bounds::{ENTRIES_MAX, SHARDS, SLOTS};
 use super::effects::{Effects, How};
-
-/// Numbers that a look may read without a lock; 32 KiB.
-const SLOTS: usize = 4096;
-const SHARDS: usize = 256;
-/// Entries of a shard; what a table of 512 places holds. 114 688 of them are about 4 MiB.
-const ENTRIES_MAX: usize = 448;
+use super::sync::{AtomicU64, Ordering, Rank, RankedRwLock};
 
 #[derive(Debug, Default)]
 struct Shard {

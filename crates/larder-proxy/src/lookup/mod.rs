@@ -352,7 +352,11 @@ impl Lookup<'_> {
             Verdict::Unproven => ValidateReason::BelowFloor,
         };
         let head = match verdict {
-            Verdict::Soft { since } => Cow::Owned(stored.head.invalidated(since)),
+            // The last purge of several is told, and it may have come while this request waited for a file or a disk. An earlier one
+            // has ended the lifetime before that.
+            Verdict::Soft { since } => {
+                Cow::Owned(stored.head.invalidated(since.map(|since| since.min(now.monotonic))))
+            }
             _ => Cow::Borrowed(&*stored.head),
         };
         let miss = match larder_cache::reuse(&head, self.request, now, &self.rule.policy) {

@@ -3,11 +3,13 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
+use larder_cache::purge::{Mode, Predicate, Scope, What};
 use larder_cache::{ExchangeTimes, Storability, StoredHead};
 use larder_http::time::Clock;
 use larder_store::{MemoryStoreSettings, StoredBody};
 
 use super::*;
+use crate::invalidation::Invalidations;
 
 /// The same response each time, as a file gives it.
 fn read(store: &Store, now: Now, number: u64) -> Arc<StoredResponse> {
@@ -38,6 +40,28 @@ fn a_file_that_is_read_anew_by_each_look_is_the_same_until_it_is_another() {
     };
     assert!(found(1).has(&read(&store, now, 1)));
     assert!(!found(2).has(&read(&store, now, 1)));
+}
+
+/// A request that waits for a disk meanwhile is judged with what is known at the end, and by the moment at which it came.
+#[test]
+fn what_was_purged_softly_is_stale_however_late_the_last_purge_came() {
+    let store = Store::in_memory(&MemoryStoreSettings { memory: 1 << 20, max_object: 1 << 20 });
+    let (received, request, rule) =
+        (Clock::default().now(), crate::testing::request("/"), crate::testing::rule(&store));
+    let key = CacheKey::new("example.com", "/");
+    assert!(store.insert(&key, read(&store, received, 0), |_| false, || true));
+    let now = received.later(Duration::from_secs(1));
+    let invalidations = Invalidations::default();
+    let judge = || Judge::new(&invalidations, None);
+    let look =
+        || Lookup { rule: &rule, hot: None, key: &key, request: &request, judge: judge() }.look_up(now);
+    assert!(matches!(look(), LookupResult::Fresh { .. }));
+    let all = Predicate { what: What::All, scope: Arc::new(Scope::any()), mode: Mode::Soft };
+    for after in [50, 0] {
+        invalidations.enter(&all, Some(now.monotonic + Duration::from_millis(after)));
+        let looked = look();
+        assert!(matches!(looked, LookupResult::Miss(Miss { selected: Some(_), .. })), "{after}: {looked:?}");
+    }
 }
 
 #[test]

@@ -1,13 +1,17 @@
 //! A purge of plain files.
 //!
-//! In: a URL in its forms, and the stores of files. Out: how many files there are, and then none: whoever put them there, and gone
-//! for good when it is told. An invalidation by a client spares what people put there; who purges means it.
+//! In: a URL in its forms, or everything below a path, and the stores of files. Out: how many files a URL has, and then none: whoever put
+//! them there, and gone for good when it is told. An invalidation by a client spares what people put there; who purges means it.
 //! Files are looked at and removed on a thread that may wait. A URL that no file can stand for has none.
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+use larder_cache::purge::{Mode, Predicate, What};
+use larder_http::authority::Authority;
 use larder_http::message::Scheme;
 use larder_http::target::Target;
+use larder_store::store::{CountRemoved, WantedHosts};
 use larder_store::{Store, TargetUri};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -63,6 +67,55 @@ impl StoredFile {
             Ok::<u64, Failure>(count)
         });
         acted.await?
+    }
+}
+
+/// Everything below a path, in the stores of files.
+pub(crate) struct StoredTree {
+    stores: Arc<[Arc<Store>]>,
+    path: Box<str>,
+    hosts: Arc<WantedHosts>,
+    removed: Arc<CountRemoved>,
+}
+
+impl StoredTree {
+    /// What a predicate means that names such a thing, at its hosts alone. `removed` hears of files as they are removed.
+    pub(crate) fn of(
+        stores: &[Arc<Store>],
+        predicate: &Predicate,
+        removed: impl Fn(u64) + Send + Sync + 'static,
+    ) -> Option<Self> {
+        let (path, host) = match &predicate.what {
+            What::Prefix(path) => (path.clone(), None),
+            What::Host(host) => ("/".into(), Some(host.clone())),
+            What::All => ("/".into(), None),
+            _ => return None,
+        };
+        let stores: Arc<[_]> = stores.iter().filter(|store| store.looks_outside_first()).cloned().collect();
+        let scope = Arc::clone(&predicate.scope);
+        let hosts = Arc::new(move |authority: &str| {
+            let authority = Authority::parse(Bytes::copy_from_slice(authority.as_bytes()), Scheme::Http);
+            let is_it = |own: &str| host.as_ref().is_none_or(|host| **host == *own) && scope.holds(own);
+            authority.is_ok_and(|authority| is_it(authority.host()))
+        });
+        (predicate.mode == Mode::Hard && !stores.is_empty()).then(|| Self {
+            stores,
+            path,
+            hosts,
+            removed: Arc::new(removed),
+        })
+    }
+
+    /// Removes it.
+    ///
+    /// # Errors
+    /// Something may still be there.
+    pub(crate) async fn remove(&self) -> Result<(), Failure> {
+        let (stores, path) = (Arc::clone(&self.stores), self.path.clone());
+        let (hosts, removed) = (Arc::clone(&self.hosts), Arc::clone(&self.removed));
+        let remove =
+            move || stores.iter().try_for_each(|store| store.purge_trees_outside(&path, &hosts, &removed));
+        tokio::task::spawn_blocking(remove).await?
     }
 }
 

@@ -4,6 +4,7 @@
 //! as it is stored. Looking counts as no use and promotes nothing. Heads on disks are read on a thread that may wait.
 //! Deliberately absent: who may purge ([`crate::purges`]), and any layout of text.
 
+mod answered;
 mod files;
 mod purge;
 mod sweep;
@@ -23,7 +24,7 @@ use larder_store::{CacheKey, Store};
 
 use crate::proxy::Proxy;
 use crate::worker::Worker;
-pub(crate) use files::StoredFile;
+pub(crate) use files::{StoredFile, StoredTree};
 pub use told::{Object, Objects, Purged, StoredObject, Varying};
 
 /// How long one page of a listing is worked on; what is found until then is the page.
@@ -281,5 +282,9 @@ fn place(stores: &Stores, cursor: &str) -> Option<(usize, Option<Cursor>)> {
     }
 }
 
+#[cfg(test)]
+mod restarts;
+#[cfg(test)]
+mod sweeping;
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@
 //! all the same, the answer says that it may not hold, and it is tried on.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -20,10 +20,13 @@ use larder_http::target::Target;
 use larder_store::{CacheKey, Store};
 use parking_lot::Mutex;
 
-use super::StoredFile;
+use super::{StoredFile, StoredTree};
 use crate::invalidation::{self, InvalidationKind, PredicateCounts, UnderWay, how, note_of};
 use crate::key;
-use crate::purges::{AuditEntry, Order, PurgeEnd, PurgeError, PurgeRefusal, Record, Sender, text_of};
+use crate::purges::{
+    AuditEntry, Order, PurgeEnd, PurgeError, PurgePart, PurgeRefusal, Record, Sender, by_fields, first_of,
+    text_of,
+};
 use crate::worker::Worker;
 
 /// How long a purge waits for the journals to confirm it.
@@ -39,7 +42,7 @@ impl Worker {
     /// Purges, and answers once that holds.
     ///
     /// # Errors
-    /// Something is wrong with the order, too many are under way, or a journal did not confirm it within 30 s.
+    /// Something is wrong with the order, too many are under way, or a journal did not confirm it in time.
     ///
     /// # Cancel safety
     /// Dropped before it was polled, nothing has happened; after that the purge goes on.
@@ -53,10 +56,10 @@ impl Worker {
             purges.counts.refused(PurgeRefusal::Busy);
             return Err(PurgeError::Busy);
         };
-        let (worker, mode) = (Arc::clone(self), order.mode);
+        let (worker, mode, wait) = (Arc::clone(self), order.mode, order.wait.unwrap_or(SYNC_TIME));
         let purging = tokio::spawn(async move {
             let _place = place;
-            worker.apply(predicates, mode, sender).await
+            worker.apply(predicates, (mode, wait), sender).await
         });
         purging.await.unwrap_or(Err(PurgeError::Lost))
     }
@@ -64,7 +67,7 @@ impl Worker {
     async fn apply(
         self: Arc<Self>,
         predicates: Vec<Predicate>,
-        mode: Mode,
+        (mode, wait): (Mode, Duration),
         sender: Sender,
     ) -> Result<AuditEntry, PurgeError> {
         let begun = Instant::now();
@@ -79,6 +82,7 @@ impl Worker {
         }
         let first = self.proxy.invalidations.current() + 1;
         let removed = filed + self.enter(&stores, &predicates);
+        let entered = Instant::now();
         let kind = InvalidationKind::Purge;
         match sender.by {
             // On the admin's thread, which counts in cells of its own.
@@ -92,17 +96,29 @@ impl Worker {
             sender,
             mode,
             what: text_of(&predicates),
+            first: first_of(&predicates),
             count: predicates.len(),
             numbers: first..=self.proxy.invalidations.current(),
             removed: AtomicU64::new(removed),
             softened: AtomicU64::new(0),
+            by_fields: by_fields(&predicates),
+            by_hand: AtomicU64::new(0),
             ended: Mutex::default(),
         });
         let purges = &self.proxy.purges;
         purges.counts.objects(removed);
         purges.audit.add(Arc::clone(&record));
-        let held = written_down(&stores, &files).await;
+        let trees = predicates.iter().filter_map(|predicate| {
+            let (proxy, record) = (Arc::downgrade(&self.proxy), Arc::clone(&record));
+            StoredTree::of(&stores, predicate, move |files| {
+                record.removed.fetch_add(files, Ordering::Relaxed);
+                proxy.upgrade().into_iter().for_each(|proxy| proxy.purges.counts.objects(files));
+            })
+        });
+        let filed = Filed { files, trees: trees.collect() };
+        let held = written_down(&stores, &filed, wait).await;
         let not_held = held.as_ref().err().cloned();
+        purges.counts.took([(PurgePart::Table, entered - begun), (PurgePart::Journal, entered.elapsed())]);
         *record.ended.lock() = Some(PurgeEnd { took: begun.elapsed(), not_held });
         for predicate in &predicates {
             purges.counts.purged(predicate.what.kind(), predicate.mode, record.sender.dialect, held.is_ok());
@@ -112,7 +128,7 @@ impl Worker {
             Ok(()) => Ok(record.receipt()),
             Err(why) => {
                 let receipt = Box::new(record.receipt());
-                tokio::spawn(try_on(stores, files, record));
+                tokio::spawn(try_on(stores, filed, record));
                 Err(PurgeError::NotHeld { receipt, why })
             }
         }
@@ -172,7 +188,7 @@ impl Worker {
     }
 
     /// A URL in every form in which its site may key it; none where it is no URL.
-    fn named_forms(&self, authority: &str, target: &str) -> Vec<Target> {
+    pub(crate) fn named_forms(&self, authority: &str, target: &str) -> Vec<Target> {
         let authority = Authority::parse(Bytes::copy_from_slice(authority.as_bytes()), Scheme::Http);
         let target = Target::parse(Bytes::copy_from_slice(target.as_bytes()));
         match (authority, target) {
@@ -219,17 +235,29 @@ impl Worker {
     }
 }
 
+/// The plain files that a purge removes at once.
+struct Filed {
+    files: Vec<StoredFile>,
+    trees: Vec<StoredTree>,
+}
+
 /// Waits until every journal holds what was noted, and plain files are gone.
 ///
 /// # Errors
 /// Why one does not, in words.
-async fn written_down(stores: &[Arc<Store>], files: &[StoredFile]) -> Result<(), String> {
+async fn written_down(stores: &[Arc<Store>], filed: &Filed, wait: Duration) -> Result<(), String> {
     let synced = async {
-        let removed = join_all(files.iter().map(StoredFile::remove)).await;
+        let removed = join_all(filed.files.iter().map(StoredFile::remove)).await;
+        let cleared = join_all(filed.trees.iter().map(StoredTree::remove)).await;
         let synced = join_all(stores.iter().map(|store| store.sync())).await;
-        removed.into_iter().chain(synced).collect::<Result<(), Failure>>()
+        removed.into_iter().chain(cleared).chain(synced).collect::<Result<(), Failure>>()
     };
-    match tokio::time::timeout(SYNC_TIME, synced).await {
+    in_time(wait, synced).await
+}
+
+/// The same of any such wait.
+async fn in_time(wait: Duration, synced: impl Future<Output = Result<(), Failure>>) -> Result<(), String> {
+    match tokio::time::timeout(wait, synced).await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(why)) => {
             let mut text = why.to_string();
@@ -240,17 +268,17 @@ async fn written_down(stores: &[Arc<Store>], files: &[StoredFile]) -> Result<(),
             }
             Err(text)
         }
-        Err(_) => Err(format!("a journal was not written within {} s", SYNC_TIME.as_secs())),
+        Err(_) => Err(format!("a journal was not written within {} s", wait.as_secs_f64())),
     }
 }
 
 /// Tries on until the journals hold it, or nobody can hope for that any more.
-async fn try_on(stores: Vec<Arc<Store>>, files: Vec<StoredFile>, record: Arc<Record>) {
+async fn try_on(stores: Vec<Arc<Store>>, filed: Filed, record: Arc<Record>) {
     let mut pause = PAUSE_MIN;
     for _ in 0..TRIES_MAX {
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(PAUSE_MAX);
-        let not_held = written_down(&stores, &files).await.err();
+        let not_held = written_down(&stores, &filed, SYNC_TIME).await.err();
         let is_held = not_held.is_none();
         if let Some(ended) = record.ended.lock().as_mut() {
             ended.not_held = not_held;
@@ -258,5 +286,21 @@ async fn try_on(stores: Vec<Arc<Store>>, files: Vec<StoredFile>, record: Arc<Rec
         if is_held {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_purge_waits_for_its_journals_no_longer_than_it_was_told() {
+        let (begun, wait) = (Instant::now(), Duration::from_millis(20));
+        let why = in_time(wait, std::future::pending()).await;
+        assert_eq!(why, Err("a journal was not written within 0.02 s".to_owned()));
+        assert!((wait..SYNC_TIME).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+        assert_eq!(in_time(SYNC_TIME, std::future::ready(Ok(()))).await, Ok(()));
+        let broken = std::future::ready(Err("the disk is gone".into()));
+        assert_eq!(in_time(SYNC_TIME, broken).await, Err("the disk is gone".to_owned()));
     }
 }

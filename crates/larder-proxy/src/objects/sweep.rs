@@ -1,26 +1,44 @@
-//! What purges have left in memory: taken out, and counted.
+//! What purges have left in the stores: taken out, and counted.
 //!
-//! In: the predicates, and the stores. Out: room, and how many responses each purge concerned. A purge by a tag looks for nothing, so
-//! neither is known when it is answered. What is served never depends on this walk. Responses on disks are met when they are asked
-//! for.
-//! A walk holds a shard's lock for 256 entries at a time, and begins at most every [`PAUSE`].
+//! In: the predicates, and the stores. Out: room, how many responses each purge concerned, and predicates that nothing is left for.
+//! A purge by a tag looks for nothing, so none of that is known when it is answered. What is served never depends on these walks.
+//! Memory is swept first, at most every [`PAUSE`]; a shard's lock is held for 256 entries at a time. Then a thread of its own walks
+//! through the tiers: no index there knows tags, so it reads heads, [`BYTES_PER_SECOND`] of them, and gives way to clients. When
+//! it has met everything, predicates retire ([`StoreWalk`]).
+//! The thread holds stores and worker for one step at a time. So a store can be closed meanwhile, and the process can end.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
-use larder_cache::Verdict;
+use http::{HeaderMap, Method, Version};
+use larder_cache::{StoredHead, Verdict};
+use larder_http::message::RequestHead;
+use larder_http::target::Target;
 use larder_store::Store;
+use larder_store::walk::Met;
 
+use crate::invalidation::StoreWalk;
 use crate::proxy::Proxy;
+use crate::purges::Schedule;
+use crate::worker::Worker;
 
-/// Between two walks.
+/// Between two sweeps of memory, and between two walks through the tiers; the latter pause as long as the last of them took, if
+/// that is longer.
 const PAUSE: Duration = Duration::from_secs(10);
+/// Until the next walk where nothing was purged since, and the last one left predicates.
+const PAUSE_MAX: Duration = Duration::from_secs(3600);
+/// Heads that are read from tiers.
+const BYTES_PER_SECOND: u64 = 8 << 20;
+/// What is stale in memory is counted by the sweeps that come every few seconds.
+const COUNTED_ELSEWHERE: u64 = u64::MAX;
+/// What is read for one, in bytes.
+const HEAD_BYTES: u64 = 4096;
 
 impl Proxy {
-    /// Takes what purges have ended out of the memory of these stores, if something was purged since the last walk. To be called
-    /// every second, on a thread that serves no client.
-    pub fn sweep_purged<'a>(&self, stores: impl Iterator<Item = &'a Arc<Store>>) {
+    /// Takes what purges have ended out of the memory of these stores, if something was purged since that was done last.
+    pub(crate) fn sweep_memory(&self, stores: &[Weak<Store>]) {
         let Some(mut last) = self.sweeps.last.try_lock() else { return };
         let (now, state) = (self.clock.now().monotonic, self.invalidations.state());
         let is_due = match *last {
@@ -32,11 +50,12 @@ impl Proxy {
         }
         *last = Some((now, state));
         let (before, upto) = (self.sweeps.counted.load(Ordering::Relaxed), self.invalidations.current());
-        stores.for_each(|store| self.sweep(store, state, before));
+        stores.iter().filter_map(Weak::upgrade).for_each(|store| self.sweep(&store, state, before, None));
         self.sweeps.counted.store(upto, Ordering::Relaxed);
     }
 
-    fn sweep(&self, store: &Store, state: u64, before: u64) {
+    /// What of it is stale by a purge that came after the one with the number `before` is counted; what stays is noted for `walk`.
+    fn sweep(&self, store: &Store, state: u64, before: u64, mut walk: Option<&mut StoreWalk>) {
         store.memory().each_not_cleared_at(state, |key, response| {
             let verdict = self.invalidations.verdict(key, response);
             if verdict == Verdict::Good {
@@ -44,9 +63,12 @@ impl Proxy {
             }
             let cause = self.invalidations.cause(key, response);
             if verdict.is_of_use(response.head.validators.etag.is_some()) {
-                // It stays, and is met by each walk.
+                // It stays, and is met by each sweep.
                 if let Some(number) = cause.filter(|number| *number > before) {
                     self.purges.softened(number);
+                }
+                if let Some(walk) = &mut walk {
+                    self.invalidations.note_needed(walk, (key, &response.head, response.number), verdict);
                 }
                 return;
             }
@@ -56,4 +78,171 @@ impl Proxy {
             }
         });
     }
+}
+
+impl Worker {
+    /// Takes what purges have ended out of all stores, a little later and a little at a time, if something was purged. To be called every
+    /// second, on a thread that serves no client.
+    pub fn sweep_purged(self: &Arc<Self>) {
+        let proxy = &self.proxy;
+        let stores = proxy.reach.stores();
+        proxy.sweep_memory(&stores);
+        if !self.is_walk_due() {
+            return;
+        }
+        let (worker, is_walking) = (Arc::downgrade(self), Arc::clone(&proxy.sweeps.is_walking));
+        if is_walking.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let walk = move || {
+            walk(&worker);
+            is_walking.store(false, Ordering::Release);
+        };
+        if std::thread::Builder::new().name("larder-sweep".to_owned()).spawn(walk).is_err() {
+            // It is tried again in a second.
+            proxy.sweeps.is_walking.store(false, Ordering::Release);
+        }
+    }
+
+    pub(super) fn is_walk_due(&self) -> bool {
+        let proxy = &self.proxy;
+        let (now, state) = (proxy.clock.now().monotonic, proxy.invalidations.state());
+        let Some(mut schedule) = proxy.sweeps.schedule.try_lock() else { return false };
+        let is_purged = state != schedule.walked;
+        if is_purged && schedule.pause > PAUSE {
+            // It was put off since nothing was to be done.
+            schedule.next = schedule.next.min(now + PAUSE);
+            schedule.pause = PAUSE;
+        }
+        (is_purged || proxy.invalidations.has_predicates()) && now >= schedule.next
+    }
+
+    /// Whether a response in a tier goes, and what it means for the predicates.
+    fn judge_met(&self, walk: &mut StoreWalk, before: u64, met: &Met<'_>) -> bool {
+        let proxy = &self.proxy;
+        if met.file.is_some_and(|file| file.is_by_hand) {
+            proxy.purges.met_by_hand(met.authority.host(), before);
+            return false;
+        }
+        let head = match met.file {
+            Some(_) => Cow::Owned(self.by_its_policy(met)),
+            None => Cow::Borrowed(met.head),
+        };
+        let verdict = proxy.invalidations.verdict_of(met.key, &head, met.number);
+        if verdict == Verdict::Good {
+            return false;
+        }
+        let cause = proxy.invalidations.cause_of(met.key, &head, met.number);
+        if verdict.is_of_use(head.validators.etag.is_some()) {
+            proxy.invalidations.note_needed(walk, (met.key, &head, met.number), verdict);
+            if let Some(number) = cause.filter(|number| *number > before) {
+                proxy.purges.softened(number);
+            }
+            return false;
+        }
+        if let Some(number) = cause {
+            proxy.purges.removed(number);
+        }
+        true
+    }
+
+    /// The head of a plain file, read as its site reads fields: which of them are tags is a setting.
+    fn by_its_policy(&self, met: &Met<'_>) -> StoredHead {
+        let target = met.key.base().get(met.authority.as_str().len()..).unwrap_or_default();
+        let target = Target::parse(bytes::Bytes::copy_from_slice(target));
+        let Ok(target) = target else { return met.head.clone() };
+        let request = RequestHead {
+            method: Method::GET,
+            scheme: met.scheme,
+            authority: met.authority.clone(),
+            target,
+            version: Version::HTTP_11,
+            fields: HeaderMap::new(),
+        };
+        let plan = Arc::clone(&self.worker_plan.load().plan);
+        let Some((_, site)) = plan.router.site(met.authority.host()) else { return met.head.clone() };
+        let Ok(settings) = site.settings_for(&request) else { return met.head.clone() };
+        let (fields, freshness) = (met.head.all_fields(), met.head.freshness);
+        StoredHead::new(&request, met.head.status, fields, freshness, &settings.policy)
+    }
+}
+
+/// Walks through everything once: memory, the tiers, and memory once more, since a look-up may have brought something there from a
+/// tier before that was walked through.
+pub(super) fn walk(weak: &Weak<Worker>) {
+    let (begun, mut walk, before, stores) = {
+        let Some(worker) = weak.upgrade() else { return };
+        let proxy = &worker.proxy;
+        let walk = proxy.invalidations.begin_walk(|| proxy.flights.oldest());
+        let before = proxy.sweeps.schedule.lock().counted;
+        (proxy.clock.now().monotonic, walk, before, proxy.reach.stores())
+    };
+    let (state, upto) = (walk.state, walk.upto());
+    let in_memory = |walk: &mut StoreWalk| {
+        let Some(worker) = weak.upgrade() else { return };
+        let _turn = worker.proxy.sweeps.last.lock();
+        for store in stores.iter().filter_map(Weak::upgrade) {
+            worker.proxy.sweep(&store, state, COUNTED_ELSEWHERE, Some(walk));
+        }
+    };
+    in_memory(&mut walk);
+    for store in &stores {
+        walk_store(weak, store, before, &mut walk);
+    }
+    in_memory(&mut walk);
+    let Some(worker) = weak.upgrade() else { return };
+    let proxy = &worker.proxy;
+    let is_stock_due = proxy.invalidations.end_walk(walk);
+    if is_stock_due {
+        stores.iter().filter_map(Weak::upgrade).for_each(|store| store.take_stock());
+    }
+    let now = proxy.clock.now().monotonic;
+    let mut schedule = proxy.sweeps.schedule.lock();
+    let pause = if schedule.walked == state { schedule.pause * 2 } else { PAUSE };
+    let pause = pause.max(now.saturating_sub(begun)).clamp(PAUSE, PAUSE_MAX);
+    *schedule = Schedule { walked: state, next: now + pause, pause, counted: upto };
+}
+
+fn walk_store(weak: &Weak<Worker>, weak_store: &Weak<Store>, before: u64, walk: &mut StoreWalk) {
+    let settle = |walk: &mut StoreWalk| {
+        if !weak_store.upgrade().is_some_and(|store| store.settle()) {
+            walk.missed();
+        }
+    };
+    settle(walk);
+    let tiers = weak_store.upgrade().map_or(0, |store| store.tier_count());
+    for tier in 0..tiers {
+        let mut from: Option<String> = None;
+        loop {
+            let began = Instant::now();
+            let walked = {
+                // One that is closed keeps its notes, and its journal is believed when it comes back.
+                let (Some(worker), Some(store)) = (weak.upgrade(), weak_store.upgrade()) else {
+                    return walk.missed();
+                };
+                let now = worker.proxy.clock.now();
+                let mut goes = |met: &Met<'_>| worker.judge_met(walk, before, met);
+                let walked = store.walk_tier(tier, from.as_deref(), now, &mut goes);
+                if let Some(walked) = &walked {
+                    worker.proxy.sweeps.heads.fetch_add(walked.records, Ordering::Relaxed);
+                }
+                walked
+            };
+            let Some(walked) = walked else {
+                walk.missed();
+                break;
+            };
+            if walked.unseen > 0 {
+                walk.missed();
+            }
+            from = walked.next;
+            if from.is_none() {
+                break;
+            }
+            let due = Duration::from_nanos(walked.records * HEAD_BYTES * 1_000_000_000 / BYTES_PER_SECOND);
+            std::thread::park_timeout(due.saturating_sub(began.elapsed()));
+        }
+    }
+    // What was told to go is gone.
+    settle(walk);
 }

@@ -19,10 +19,10 @@ use crate::settings::{
     FieldEdits, KeySettings, ProxySettings, QueryParts, RuleNumber, RuleSettings, SiteSettings,
 };
 
-struct Fixture {
-    worker: Arc<Worker>,
-    stores: Stores,
-    clock: Clock,
+pub(super) struct Fixture {
+    pub(super) worker: Arc<Worker>,
+    pub(super) stores: Stores,
+    pub(super) clock: Clock,
     _folder: tempfile::TempDir,
 }
 
@@ -30,6 +30,7 @@ impl Fixture {
     /// Purges a URL, as the admin address does.
     async fn purge(&self, url: &str) -> Result<AuditEntry, PurgeError> {
         let order = Order {
+            wait: None,
             selectors: vec![Selector::Url(url.into())],
             mode: Mode::Hard,
             scope: Arc::new(Scope::any()),
@@ -52,8 +53,15 @@ impl Fixture {
         })
         .unwrap();
         let disks = Disks::new(Layout::Single, vec![disk], 1 << 20);
-        let memory = Store::in_memory(&settings);
-        let with_disk = Store::new(&settings, Some(disks));
+        let stores = vec![
+            ("memory".to_owned(), Store::in_memory(&settings)),
+            ("disk".to_owned(), Store::new(&settings, Some(disks))),
+        ];
+        Self::of(stores, clock, folder)
+    }
+
+    /// These stores, of which the first is the site's.
+    pub(super) fn of(stores: Stores, clock: Clock, folder: tempfile::TempDir) -> Self {
         let key = KeySettings {
             query: QueryParts::Except(vec!["utm_*".to_owned()]),
             cookies: vec!["lang".to_owned()],
@@ -64,7 +72,7 @@ impl Fixture {
             cache: true,
             policy: CachePolicy::default(),
             store_id: CacheId::default(),
-            store: Arc::clone(&memory),
+            store: Arc::clone(&stores[0].1),
             store_from: Default::default(),
             places: Vec::new(),
             refresh_ahead: false,
@@ -91,7 +99,7 @@ impl Fixture {
         let plan = Plan::new(ProxySettings {
             sites: vec![site],
             origins: Vec::new(),
-            stores: vec![Arc::clone(&memory), Arc::clone(&with_disk)],
+            stores: stores.iter().map(|(_, store)| Arc::clone(store)).collect(),
             trusted: Arc::new(|_| false),
             orphan_time: ProxySettings::ORPHAN_TIME,
             hit_for_miss: ProxySettings::HIT_FOR_MISS,
@@ -100,9 +108,9 @@ impl Fixture {
         let diagnostics = Diagnostics::to(clock.clone(), std::io::sink()).unwrap();
         let metrics = Metrics::new(1, crate::vocabulary(), clock.now().wall, "0");
         let proxy = Proxy::new(clock.clone(), Arc::new(metrics), diagnostics);
-        proxy.recover(&[Arc::clone(&memory), Arc::clone(&with_disk)], &|_| Default::default());
+        let all: Vec<_> = stores.iter().map(|(_, store)| Arc::clone(store)).collect();
+        proxy.recover(&all, &|_| Default::default());
         let worker = Arc::new(Worker::new(&proxy, 0, plan.unwrap()).unwrap());
-        let stores = vec![("memory".to_owned(), memory), ("disk".to_owned(), with_disk)];
         Self { worker, stores, clock, _folder: folder }
     }
 

@@ -4,7 +4,7 @@
 //! became of that. A field that names tags wins over the path, and several such fields are united. Where two readings are
 //! possible, the one that purges more is taken.
 //! tests/dialects has the requests of each client as its source writes them. Deliberately absent: who may purge, the scope
-//! of a purge, the purge itself, and dialects of the admin address and of responses.
+//! of a purge, the purge itself, and dialects of the admin address. [`response`] reads the fields of responses.
 
 mod answer;
 mod dialect;
@@ -12,9 +12,11 @@ mod manner;
 mod names;
 mod path;
 mod request;
+pub(crate) mod response;
 #[cfg(test)]
 mod tests;
 
+use http::HeaderMap;
 use http::header::CACHE_CONTROL;
 use larder_cache::purge::{Mode, Selector};
 
@@ -123,6 +125,12 @@ fn mode(request: &PurgeRequest<'_>) -> Mode {
         || request.has("x-magento-purge-soft")
         || (request.has("xkey-softpurge") && !request.has("xkey-purge"));
     if is_soft { Mode::Soft } else { Mode::Hard }
+}
+
+/// Whether a GET has a field by which a fetch may be asked for. Most have none, and are not read any further.
+#[inline]
+pub(crate) fn may_refresh(fields: &HeaderMap) -> bool {
+    !fields.is_empty() && (fields.contains_key(CACHE_CONTROL) || fields.contains_key("x-refresh"))
 }
 
 /// FOSHttpCache's clients for Varnish and Symfony ask for a fetch by `no-cache`.

@@ -9,8 +9,9 @@
 //! | `.*`, `.+` | W3 Total Cache and Proxy Cache Purge end expressions with the first of them |
 //! | `(`, or `$` at the end; with BAN alone | expressions are usual there, while URLs of wikis may have both |
 //!
-//! `.`, `-`, `+`, `*`, `$`, `(`, `)`, `{` and `}` are plain otherwise, and `?` begins a query. A path that ends in `/*` names
-//! everything below it, as in NGINX Plus. With BAN, any other `*` is a wildcard too, as in Drupal's Purge.
+//! `.`, `-`, `+`, `*`, `$`, `(`, `)`, `{` and `}` are plain otherwise, and `?` begins a query. A target that ends in `*` names everything
+//! that begins with the rest, as in NGINX Plus and nginx's purge module. With BAN, any other `*` is a wildcard too, as in Drupal's Purge.
+//! With PURGE, a `$` at the end may be the module's sign for all variants of a URL; the URLs with and without it are purged.
 //!
 //! An expression matches from the first byte on. Some clients send the signs in URLs as they are. So a target that could
 //! be a stored one is purged as a URL as well, unless its own expression matches it.
@@ -52,9 +53,14 @@ pub(super) fn read(target: &str, spelling: Spelling, names: &mut Names) {
         Spelling::Url => url(target, names),
         Spelling::Expression => expression(target, names),
         Spelling::Purge | Spelling::Ban if is_expression(path, spelling) => expression(target, names),
-        Spelling::Purge | Spelling::Ban if target.ends_with("/*") => wildcard(target, names),
+        Spelling::Purge | Spelling::Ban if target.ends_with('*') => wildcard(target, names),
         Spelling::Ban if path.contains('*') => wildcard(target, names),
-        Spelling::Purge | Spelling::Ban => url(target, names),
+        Spelling::Purge | Spelling::Ban => {
+            url(target, names);
+            if let (Spelling::Purge, Some(without)) = (spelling, target.strip_suffix('$')) {
+                url(without, names);
+            }
+        }
     }
 }
 
@@ -139,15 +145,14 @@ mod tests {
             "/a-b_c~d/",
             "/wiki/Mercury_(planet)",
             "/wiki/M*A*S*H",
-            "/wiki/US$",
             "/wiki/A$AP_Rocky",
             "/wiki/C++",
             "/%5Ba%5D",
             "/a;b=c,d:e@f!'",
             "/list?filter[color]=red|blue",
             "/?s=a.*b",
-            "/a?b=^c$",
-            "/x/?a=(1)*",
+            "/a?b=^c",
+            "/x/?a=(1)*b",
             "/files/{0a1b}.pdf",
         ] {
             check(target, Spelling::Purge, &[&format!("url {target}")]);
@@ -176,11 +181,22 @@ mod tests {
             check("/*", spelling, &["below /"]);
             check("/news/*", spelling, &["below /news/"]);
         }
-        check("/news*", Spelling::Purge, &["url /news*"]);
-        check("/news*", Spelling::Ban, &["expression /news.*"]);
+        for spelling in [Spelling::Purge, Spelling::Ban] {
+            check("/news*", spelling, &["expression /news.*"]);
+            check("/list?page=*", spelling, &[r"expression /list\?page=.*"]);
+        }
+        check("/news*", Spelling::Url, &["url /news*"]);
         check("/*/a.b", Spelling::Ban, &[r"expression /.*/a\.b"]);
         check("/*/*", Spelling::Ban, &["expression /.*/.*"]);
         check("/x?y=/*", Spelling::Purge, &[r"expression /x\?y=/.*"]);
+    }
+
+    #[test]
+    fn a_dollar_at_the_end_of_a_purge_may_be_nginx_sign_for_all_variants() {
+        check("/wiki/US$", Spelling::Purge, &["url /wiki/US$", "url /wiki/US"]);
+        check("/wiki/US$", Spelling::Url, &["url /wiki/US$"]);
+        check("/$", Spelling::Purge, &["url /$", "url /"]);
+        check("/a?b=^c$", Spelling::Purge, &["url /a?b=^c$", "url /a?b=^c"]);
     }
 
     #[test]

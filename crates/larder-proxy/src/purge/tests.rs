@@ -253,6 +253,22 @@ fn expressions_in_fields_match_anywhere_and_need_utf_8() {
 }
 
 #[test]
+fn x_ban_is_an_expression_for_urls_and_no_condition() {
+    check(
+        "BAN /",
+        &[("x-ban", "/news/.*")],
+        "reads varnish hard; pattern; target /news/.*; answers 200 Ban added.",
+    );
+    check("BAN /", &[("x-ban", ".*")], "reads varnish hard; all; answers 200 Ban added.");
+    for condition in ["obj.http.X-Url ~ ^/a", " req.url == /a"] {
+        let refused = "bad varnish; answers 400 X-Ban has to be an expression for URLs";
+        check("BAN /", &[("x-ban", condition)], refused);
+    }
+    check("BAN /", &[("x-ban", "")], "bad varnish; answers 400 an empty expression");
+    check("PURGE /a", &[("x-ban", "/b")], "reads plain hard; here /a; answers 200 Purged");
+}
+
+#[test]
 fn a_location_is_a_whole_part_of_the_path() {
     check(
         "GET /purge/a?b=c",
@@ -302,7 +318,7 @@ fn refreshes_are_asked_for_with_get() {
 }
 
 /// Field names that some dialect reads.
-const FIELDS: [&str; 27] = [
+const FIELDS: [&str; 28] = [
     "accept",
     "apiplatform-ban-regex",
     "cache-control",
@@ -315,6 +331,7 @@ const FIELDS: [&str; 27] = [
     "varnish-ban-typo3-pid",
     "varnish-ban-typo3-sitename",
     "varnish-ban-typo3-tag",
+    "x-ban",
     "x-ban-all",
     "x-ban-regex",
     "x-ban-tags",

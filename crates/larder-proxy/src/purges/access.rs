@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use foldhash::fast::RandomState;
 use http::header::{AUTHORIZATION, FORWARDED, VIA};
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use larder_cache::purge::Scope;
 use parking_lot::Mutex;
 
@@ -142,6 +142,27 @@ impl AccessRules {
         })
     }
 
+    /// Takes out the fields in which a request shows a right secret: they are for larder alone.
+    pub(crate) fn take_secrets(&self, fields: &mut HeaderMap) {
+        let mut shown: Vec<HeaderName> = Vec::new();
+        if let Some((name, secret)) = &self.header {
+            shown.extend(
+                fields.get_all(name).iter().any(|value| secret.is(value.as_bytes())).then(|| name.clone()),
+            );
+        }
+        if let Some(secret) = &self.token {
+            let is_bearer =
+                fields.get_all(AUTHORIZATION).iter().filter_map(bearer).any(|shown| secret.is(shown));
+            shown.extend(is_bearer.then_some(AUTHORIZATION));
+            let has =
+                |name: &&HeaderName| fields.get_all(*name).iter().any(|value| secret.is(value.as_bytes()));
+            shown.extend(TOKEN_FIELDS.iter().filter(has).cloned());
+        }
+        for name in shown {
+            fields.remove(name);
+        }
+    }
+
     fn shown(&self, fields: &HeaderMap) -> Shown {
         let mut shown = Shown::Nothing;
         let mut see = |secret: &Secret, value: &[u8], by: &'static str| {
@@ -155,17 +176,20 @@ impl AccessRules {
             fields.get_all(name).iter().for_each(|value| see(secret, value.as_bytes(), "header"));
         }
         if let Some(secret) = &self.token {
-            let bearer = fields.get_all(AUTHORIZATION).iter().filter_map(|value| {
-                let (scheme, shown) = value.as_bytes().split_at_checked(7)?;
-                scheme.eq_ignore_ascii_case(b"bearer ").then(|| shown.trim_ascii())
-            });
-            bearer.for_each(|value| see(secret, value, "token"));
+            let bearers = fields.get_all(AUTHORIZATION).iter().filter_map(bearer);
+            bearers.for_each(|value| see(secret, value, "token"));
             for name in &TOKEN_FIELDS {
                 fields.get_all(name).iter().for_each(|value| see(secret, value.as_bytes(), "token"));
             }
         }
         shown
     }
+}
+
+/// The token of a line of Authorization.
+fn bearer(value: &HeaderValue) -> Option<&[u8]> {
+    let (scheme, shown) = value.as_bytes().split_at_checked(7)?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then(|| shown.trim_ascii())
 }
 
 /// What a request shows of secrets.
@@ -260,8 +284,6 @@ impl WrongSecrets {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use http::HeaderValue;
-
     use super::*;
 
     const SECRET: &str = "a-long-secret-of-ours";
@@ -346,6 +368,26 @@ mod tests {
         check(&rules, "192.0.2.1", &[], Err(PurgeRefusal::NotAllowed));
         check(&rules, "192.0.2.1", &[("fastly-key", "a-long-secret-of-our")], Err(PurgeRefusal::Token));
         check(&rules, "192.0.2.1", &[("fastly-key", "x"), ("x-invalidate-token", SECRET)], Ok("token"));
+    }
+
+    #[test]
+    fn a_right_secret_is_taken_out_of_the_request_and_a_wrong_one_is_not_ours() {
+        let mut rules = rules(None, true);
+        rules.header = Some((HeaderName::from_static("x-purge-key"), Secret::new("k")));
+        let mut fields = HeaderMap::new();
+        for (name, value) in [
+            ("authorization", "Bearer a-long-secret-of-ours"),
+            ("fastly-key", SECRET),
+            ("x-invalidate-token", "another"),
+            ("x-purge-key", "k"),
+            ("x-other", "k"),
+        ] {
+            fields.insert(name, HeaderValue::from_static(value));
+        }
+        rules.take_secrets(&mut fields);
+        let mut left: Vec<_> = fields.keys().map(HeaderName::as_str).collect();
+        left.sort_unstable();
+        assert_eq!(left, ["x-invalidate-token", "x-other"]);
     }
 
     #[test]

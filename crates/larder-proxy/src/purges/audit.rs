@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use larder_cache::purge::{Mode, Predicate, What};
+use larder_cache::purge::{Mode, Predicate, Scope, What};
 use larder_http::time::WallTime;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,9 @@ use super::dialect::Dialect;
 const PURGES_MAX: usize = 1000;
 /// What is kept of the names of one purge, in bytes.
 const TEXT_BYTES_MAX: usize = 512;
+/// Predicates of one purge that are kept, and the bytes of their names: 1000 purges have 25 MB of them at most.
+const FIRST_MAX: usize = 256;
+const FIRST_BYTES_MAX: usize = 4096;
 
 /// Who has something purged.
 #[derive(Clone, Debug)]
@@ -42,11 +45,17 @@ pub(crate) struct Record {
     pub(crate) mode: Mode,
     /// The predicates, as text.
     pub(crate) what: Box<str>,
+    /// The first of them, to tell later what they concern.
+    pub(crate) first: Box<[Predicate]>,
     pub(crate) count: usize,
     /// The numbers of its predicates lie within; numbers of others may, too.
     pub(crate) numbers: RangeInclusive<u64>,
     pub(crate) removed: AtomicU64,
     pub(crate) softened: AtomicU64,
+    /// The scopes of those of its predicates that take by what fields say.
+    pub(crate) by_fields: Box<[Arc<Scope>]>,
+    /// Plain files within these scopes that people put there, as far as they were met.
+    pub(crate) by_hand: AtomicU64,
     pub(crate) ended: Mutex<Option<PurgeEnd>>,
 }
 
@@ -81,6 +90,9 @@ pub struct AuditEntry {
     pub removed: u64,
     /// Responses that it has made stale so far.
     pub softened: u64,
+    /// Plain files that people put there and that stay: they have no fields that it could have gone by.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub by_hand: u64,
     /// Whether it holds after a crash; null while it is not known yet.
     pub held: Option<bool>,
     /// Why it does not.
@@ -88,6 +100,19 @@ pub struct AuditEntry {
     pub why: Option<String>,
     /// How long it took until all journals had it, in milliseconds.
     pub took_ms: Option<f64>,
+}
+
+// Of this shape for serde.
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// The scopes of predicates that take by what fields say.
+pub(crate) fn by_fields(predicates: &[Predicate]) -> Box<[Arc<Scope>]> {
+    let goes_by_fields = |predicate: &&Predicate| {
+        matches!(predicate.what, What::Tag(_) | What::Group { .. } | What::Pattern(_))
+    };
+    predicates.iter().filter(goes_by_fields).map(|predicate| Arc::clone(&predicate.scope)).collect()
 }
 
 impl Record {
@@ -105,6 +130,7 @@ impl Record {
             predicates: self.count,
             removed: self.removed.load(Ordering::Relaxed),
             softened: self.softened.load(Ordering::Relaxed),
+            by_hand: self.by_hand.load(Ordering::Relaxed),
             held: ended.as_ref().map(|ended| ended.not_held.is_none()),
             why: ended.as_ref().and_then(|ended| ended.not_held.clone()),
             took_ms: ended.map(|ended| ended.took.as_secs_f64() * 1000.0),
@@ -135,6 +161,12 @@ impl Audit {
         self.0.lock().iter().cloned().collect()
     }
 
+    /// Calls `each` with the purges that have numbers above this one.
+    pub(crate) fn each_after(&self, number: u64, each: impl FnMut(&Arc<Record>)) {
+        let records = self.0.lock();
+        records.iter().take_while(|record| *record.numbers.end() > number).for_each(each);
+    }
+
     /// The last purge that has a predicate with this number.
     pub(crate) fn with_number(&self, number: u64) -> Option<Arc<Record>> {
         self.0.lock().iter().find(|record| record.numbers.contains(&number)).cloned()
@@ -142,6 +174,27 @@ impl Audit {
 
     pub(crate) fn find(&self, id: &str) -> Option<Arc<Record>> {
         self.0.lock().iter().find(|record| *record.id == *id).cloned()
+    }
+}
+
+/// The predicates that are kept of a purge.
+pub(crate) fn first_of(predicates: &[Predicate]) -> Box<[Predicate]> {
+    let mut bytes = 0;
+    let is_kept = |predicate: &&Predicate| {
+        bytes += name_bytes(&predicate.what);
+        bytes <= FIRST_BYTES_MAX
+    };
+    predicates.iter().take(FIRST_MAX).take_while(is_kept).cloned().collect()
+}
+
+fn name_bytes(what: &What) -> usize {
+    match what {
+        What::Url { authority, target } => authority.len() + target.len(),
+        What::Target(name) | What::Prefix(name) | What::Host(name) => name.len(),
+        What::Tag(tag) => tag.len(),
+        What::Group { authority, name, .. } => authority.len() + name.len(),
+        // Shared with the table, which holds as many of them at most.
+        What::All | What::Pattern(_) => 0,
     }
 }
 

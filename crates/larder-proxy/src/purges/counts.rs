@@ -1,11 +1,14 @@
 //! How many purges there were, by what they name, how, in which words, and what came of them.
 //!
-//! In: purges as they end, and requests for purges that were refused. Out: counts for metrics. Purges are rare, so all threads share
-//! one count.
+//! In: purges as they end, how long they took, and requests for purges that were refused. Out: counts for metrics. Purges are rare, so
+//! all threads share one count.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use larder_cache::purge::{Kind, Mode};
+use larder_observe::HistogramSnapshot;
+use parking_lot::Mutex;
 
 use super::audit::mode_word;
 use super::dialect::Dialect;
@@ -14,9 +17,32 @@ use super::refusal::PurgeRefusal;
 const MODES: [Mode; 2] = [Mode::Hard, Mode::Soft];
 const RESULTS: [&str; 2] = ["held", "not-held"];
 
+/// A part of what a purge takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PurgePart {
+    /// Until every look-up sees it.
+    Table,
+    /// From then until every journal has it.
+    Journal,
+}
+
+impl PurgePart {
+    const ALL: [Self; 2] = [Self::Table, Self::Journal];
+
+    /// The fixed word.
+    const fn token(self) -> &'static str {
+        match self {
+            Self::Table => "table",
+            Self::Journal => "journal",
+        }
+    }
+}
+
 /// The counts.
 #[derive(Debug)]
 pub(crate) struct Counts {
+    /// How long the parts took, in the order of [`PurgePart::ALL`]. Held for one addition.
+    seconds: Mutex<[HistogramSnapshot; PurgePart::ALL.len()]>,
     purges: Box<[AtomicU64]>,
     refused: [AtomicU64; PurgeRefusal::ALL.len()],
     /// Responses that were taken out or made stale.
@@ -30,6 +56,7 @@ impl Default for Counts {
             purges: (0..cells).map(|_| AtomicU64::new(0)).collect(),
             refused: Default::default(),
             objects: AtomicU64::new(0),
+            seconds: Mutex::default(),
         }
     }
 }
@@ -54,6 +81,22 @@ impl Counts {
         if let Some(count) = place.and_then(|place| self.refused.get(place)) {
             count.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Counts how long parts of a purge took.
+    pub(crate) fn took(&self, parts: [(PurgePart, Duration); 2]) {
+        let mut seconds = self.seconds.lock();
+        for (part, took) in parts {
+            let place = PurgePart::ALL.iter().position(|other| *other == part);
+            if let Some(histogram) = place.and_then(|place| seconds.get_mut(place)) {
+                histogram.observe(took);
+            }
+        }
+    }
+
+    pub(crate) fn each_part(&self, mut visit: impl FnMut(&'static str, &HistogramSnapshot)) {
+        let seconds = self.seconds.lock().clone();
+        PurgePart::ALL.iter().zip(&seconds).for_each(|(part, histogram)| visit(part.token(), histogram));
     }
 
     pub(crate) fn objects(&self, count: u64) {

@@ -11,15 +11,17 @@ mod order;
 mod refusal;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
-pub(crate) use audit::{Audit, PurgeEnd, Record, text_of};
+pub(crate) use audit::{Audit, PurgeEnd, Record, by_fields, first_of, text_of};
 pub use audit::{AuditEntry, Sender};
 use counts::Counts;
+pub(crate) use counts::PurgePart;
 pub use dialect::Dialect;
+pub(crate) use order::here;
 pub use order::{Order, SELECTORS_MAX, Wrong, WrongOrder};
 pub(crate) use refusal::PurgeRefusal;
 
@@ -104,6 +106,15 @@ impl Purges {
         }
     }
 
+    /// A plain file by hand was met. It has no fields, so purges with numbers above `before` that go by fields leave it where it is.
+    pub(crate) fn met_by_hand(&self, host: &str, before: u64) {
+        self.audit.each_after(before, |record| {
+            if record.by_fields.iter().any(|scope| scope.holds(host)) {
+                record.by_hand.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+
     /// The last purges, newest first.
     pub(crate) fn receipts(&self) -> Vec<AuditEntry> {
         self.audit.all().iter().map(|record| record.receipt()).collect()
@@ -123,11 +134,29 @@ impl Drop for Place {
     }
 }
 
-/// The last walk for what purges have left in memory.
+/// When the next walk through the tiers is due.
+#[derive(Debug, Default)]
+pub(crate) struct Schedule {
+    /// In which state of the predicates the last one began.
+    pub(crate) walked: u64,
+    /// Not before this moment of the monotonic clock.
+    pub(crate) next: Duration,
+    /// How long it is from the end of the last one to that.
+    pub(crate) pause: Duration,
+    /// The last number of which what it made stale in tiers is counted.
+    pub(crate) counted: u64,
+}
+
+/// Sweeps for what purges have left in memory, and walks through the tiers.
 #[derive(Debug, Default)]
 pub(crate) struct Sweeps {
-    /// When it began (monotonic), and in which state of the predicates. Held for the length of a walk.
+    /// When the last sweep of memory began (monotonic), and in which state of the predicates. Held for its length.
     pub(crate) last: Mutex<Option<(Duration, u64)>>,
     /// The last number of which what it made stale is counted.
     pub(crate) counted: AtomicU64,
+    /// When the next walk is due.
+    pub(crate) schedule: Mutex<Schedule>,
+    pub(crate) is_walking: Arc<AtomicBool>,
+    /// Heads that were read in tiers.
+    pub(crate) heads: AtomicU64,
 }

@@ -4,6 +4,7 @@
 //! with which selector; all of it at once. Nothing is entered here.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use larder_cache::purge::pattern::PatternError;
@@ -29,6 +30,8 @@ pub struct Order {
     pub here: Vec<Authority>,
     /// Whether patterns are taken that mean nothing exact.
     pub takes_patterns: bool,
+    /// How long the purge waits until every journal has it. Default 30 s. After that it is in force, and is not acknowledged.
+    pub wait: Option<Duration>,
 }
 
 /// What is wrong with a selector.
@@ -60,6 +63,18 @@ pub enum Wrong {
 /// What is wrong with an order: the number of each selector that is, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrongOrder(pub Vec<(usize, Wrong)>);
+
+/// The authorities that [`Selector::Here`] means for a request with this Host, where that is in the scope. Keys have the port that
+/// clients name, and one who purges from beside may name none: so the host with the `port` of the listener is meant as well.
+pub(crate) fn here(host: &Authority, port: u16, scope: &Scope) -> Vec<Authority> {
+    if !scope.holds(host.host()) {
+        return Vec::new();
+    }
+    let with_port = Authority::parse(Bytes::from(format!("{}:{port}", host.host())), Scheme::Http).ok();
+    let is_named = host.as_str().ends_with(&format!(":{port}"));
+    let other = with_port.filter(|other| !is_named && other != host);
+    std::iter::once(host.clone()).chain(other).collect()
+}
 
 impl Order {
     /// The predicates that it means.

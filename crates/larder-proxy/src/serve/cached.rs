@@ -223,7 +223,7 @@ impl<'a> CachedRequest<'a> {
             request: &Arc::new(head),
             expected: miss.expected(),
             wants_content: exchange.asked.head.method != Method::HEAD,
-            number: proxy.invalidations.current(),
+            number: &|| proxy.invalidations.current(),
             arrived: self.arrived,
             begun: now,
         };

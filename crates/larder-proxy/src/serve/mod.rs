@@ -13,8 +13,10 @@ mod look;
 mod outcome;
 mod pass;
 mod post;
+mod privilege;
 mod purge;
 mod refresh;
+mod renew;
 mod reply;
 mod resume;
 mod turned_away;
@@ -44,6 +46,7 @@ use crate::exchange::{Exchange, Reply};
 use crate::facts::{self, Carried};
 use crate::failure::Failure;
 use crate::fetch::{self, ClientHop};
+use crate::plan::Plan;
 use crate::receipt::Receipt;
 use crate::root::RootEntry;
 use crate::settings::ProxySettings;
@@ -77,12 +80,13 @@ impl Future for Serving {
 
 /// Serves one request.
 pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims) -> Serving {
-    let Request { mut head, body, websocket, trailers, peer } = request;
     let worker_plan = worker.worker_plan.load();
-    if purge::may_be_one(&worker_plan.plan, &head) && purge::is_one(&worker_plan.plan, &head) {
-        let call = PurgeCall::new(&worker_plan.plan, head, body, peer);
-        return Serving::Underway(Box::pin(call.answer(Arc::clone(worker))));
+    if purge::may_be_one(&worker_plan.plan, &request.head) && purge::is_one(&worker_plan.plan, &request.head)
+    {
+        return purging(worker, &worker_plan.plan, request);
     }
+    let Request { mut head, body, websocket, trailers, peer } = request;
+    let privilege = privilege::of(&worker_plan.plan, &mut head, &peer);
     let entered = match enter(worker_plan, &mut head, peer.remote.ip()) {
         Ok(entered) => entered,
         Err(failure) => {
@@ -95,6 +99,10 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
     let hop = ClientHop { peer, is_waiting: true, trusted, takes_trailers: trailers.takes, via: true };
     let (asked, asker) = (Asked { head, sent_target, route }, Asker { hop, server, client });
     let mut exchange = Exchange::new(asked, asker, worker.proxy.clock.now());
+    exchange.shows = privilege.shows;
+    if privilege.renews {
+        renew::invalidate(worker, &exchange);
+    }
     let origin = looks_at_once(&exchange, &inside);
     exchange.keyed = origin.is_some();
     let mut looked = None;
@@ -139,6 +147,13 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
         }
         exchange.close(&worker, reply)
     }))
+}
+
+/// Apart from the walk of a hit, which would make room for this one's values.
+#[cold]
+fn purging(worker: &Arc<Worker>, plan: &Plan, request: Request) -> Serving {
+    let call = PurgeCall::new(plan, request.head, request.body, request.peer);
+    Serving::Underway(Box::pin(call.answer(Arc::clone(worker))))
 }
 
 /// The origin of a request that is looked up without anything to wait for before, as nearly every one is. `None` where

@@ -44,7 +44,17 @@ pub(super) async fn pass(
     let mut request = fetch::outgoing(&exchange.asked.head, inside.body, websocket, to, Some(sink));
     request.trailers.announced = inside.announced;
     let acted = match larder_cache::is_safe(&exchange.asked.head.method) {
-        true => forward::ask(worker, worker_plan, origin, request).await.map(|(a, times)| (a, times, None)),
+        true => {
+            let asked = forward::ask(worker, worker_plan, origin, request).await;
+            if let Ok((answer, _)) = &asked {
+                let said = (answer.status, &answer.fields);
+                let controls = &exchange.settings().policy.controls;
+                if let Some(purging) = worker.purge_as_answered(&exchange.asked.head, said, controls) {
+                    Writing::of_purge(purging).wait().await;
+                }
+            }
+            asked.map(|(answer, times)| (answer, times, None))
+        }
         false => {
             let kept = post::ForGet::before_sending(worker, exchange);
             let settle = invalidation(worker, exchange, kept);
@@ -81,15 +91,18 @@ fn invalidation(
     let worker = Arc::clone(worker);
     let (site, mut head) = (Arc::clone(exchange.site()), exchange.asked.head.clone());
     head.target = exchange.asked.raw_target().clone();
-    let mode = exchange.settings().invalidate;
+    let settings = Arc::clone(exchange.settings());
     move |answer| {
-        let Some(mode) = mode else { return (kept, Writing::default()) };
+        let controls = &settings.policy.controls;
+        let purging = answer
+            .and_then(|answer| worker.purge_as_answered(&head, (answer.status, &answer.fields), controls));
+        let Some(mode) = settings.invalidate else { return (kept, Writing::default().with_purge(purging)) };
         let named = match answer {
             Some(answer) => larder_cache::invalidates(&head, answer.status, &answer.fields),
             None => vec![head.target.clone()],
         };
         if named.is_empty() {
-            return (kept, Writing::default());
+            return (kept, Writing::default().with_purge(purging));
         }
         let (proxy, now) = (&worker.proxy, worker.proxy.clock.now());
         let how = match mode {
@@ -119,6 +132,6 @@ fn invalidation(
         let done =
             invalidation::invalidate(&proxy.invalidations, &stores, under, (kind, how, now), &under_way);
         worker.metrics.invalidated(&kind);
-        (kept.map(|kept| kept.after_invalidating(done.number)), Writing::of(&stores))
+        (kept.map(|kept| kept.after_invalidating(done.number)), Writing::of(&stores).with_purge(purging))
     }
 }

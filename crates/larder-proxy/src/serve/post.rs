@@ -58,7 +58,7 @@ impl ForGet {
             request: &Arc::new(exchange.asked.head.clone()),
             expected: None,
             wants_content: true,
-            number: worker.proxy.invalidations.current(),
+            number: &|| worker.proxy.invalidations.current(),
             arrived: worker.proxy.invalidations.current(),
             begun: exchange.started,
         });

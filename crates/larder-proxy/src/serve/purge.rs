@@ -10,11 +10,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use larder_cache::purge::{Mode, Selector};
-use larder_http::authority::Authority;
+use larder_cache::purge::{Expression, Mode, PatternText, Selector};
 use larder_http::body::Body;
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
-use larder_http::message::{Peer, RequestHead, Response, ResponseHead, Scheme};
+use larder_http::message::{Peer, RequestHead, Response, ResponseHead};
 use larder_observe::{LogRecord, RouteId, Served};
 
 use super::content;
@@ -22,7 +21,7 @@ use crate::exchange::tell_head;
 use crate::plan::Plan;
 use crate::purge::{self, PurgeAnswer, PurgeRequest, Reading, Wanted};
 use crate::purges::access::{Access, Admitted, AskedSite, Asking, admit};
-use crate::purges::{AuditEntry, Order, PurgeError, PurgeRefusal, Sender};
+use crate::purges::{AuditEntry, Order, PurgeError, PurgeRefusal, Sender, here};
 use crate::receipt::{Account, Logged, Receipt};
 use crate::route;
 use crate::worker::Worker;
@@ -107,6 +106,28 @@ impl PurgeCall {
     }
 }
 
+/// How a request reads, with the purge location of its site.
+pub(super) fn read_as_purge(head: &RequestHead, location: Option<&str>) -> Reading {
+    purge::read(&request(head, location))
+}
+
+fn request<'a>(head: &'a RequestHead, location: Option<&'a str>) -> PurgeRequest<'a> {
+    PurgeRequest {
+        method: head.method.as_str(),
+        target: head.target.as_str(),
+        fields: &head.fields,
+        location,
+    }
+}
+
+/// The client that a trusted proxy names. Only X-Forwarded-For is believed: a proxy that adds another field names nobody.
+pub(super) fn named_client(plan: &Plan, head: &RequestHead, peer: IpAddr) -> Option<IpAddr> {
+    let line = head.fields.get_all("x-forwarded-for").iter().next_back()?.as_bytes();
+    let nearest = line.rsplit(|byte| *byte == b',').next()?;
+    std::str::from_utf8(nearest.trim_ascii()).ok()?.parse::<IpAddr>().ok()?;
+    (plan.trusted)(peer).then(|| route::client_of(head, peer, &*plan.trusted))
+}
+
 impl AskingPeer {
     async fn act(&self, worker: &Arc<Worker>, plan: &Plan) -> Said {
         let request = self.request(plan);
@@ -152,28 +173,14 @@ impl AskingPeer {
     }
 
     fn request<'a>(&'a self, plan: &'a Plan) -> PurgeRequest<'a> {
-        PurgeRequest {
-            method: self.head.method.as_str(),
-            target: self.head.target.as_str(),
-            fields: &self.head.fields,
-            location: location_of(self.own.map(|own| &plan.router.at(own).settings.purge)),
-        }
-    }
-
-    /// The client that a trusted proxy names. Only X-Forwarded-For is believed: a proxy that adds another field names nobody.
-    fn named_client(&self, plan: &Plan) -> Option<IpAddr> {
-        let peer = self.peer.remote.ip();
-        let line = self.head.fields.get_all("x-forwarded-for").iter().next_back()?.as_bytes();
-        let nearest = line.rsplit(|byte| *byte == b',').next()?;
-        std::str::from_utf8(nearest.trim_ascii()).ok()?.parse::<IpAddr>().ok()?;
-        (plan.trusted)(peer).then(|| route::client_of(&self.head, peer, &*plan.trusted))
+        request(&self.head, location_of(self.own.map(|own| &plan.router.at(own).settings.purge)))
     }
 
     fn admit(&self, plan: &Plan) -> Result<Admitted, PurgeRefusal> {
         let asking = Asking {
             fields: &self.head.fields,
             peer: self.peer.remote.ip(),
-            client: self.named_client(plan),
+            client: named_client(plan, &self.head, self.peer.remote.ip()),
         };
         let sites: Vec<AskedSite<'_>> = plan
             .router
@@ -186,23 +193,24 @@ impl AskingPeer {
     }
 
     fn order(&self, wanted: &Wanted, admitted: Admitted) -> Order {
-        let host = &self.head.authority;
-        let mut here = Vec::new();
-        if self.own.is_some() && admitted.scope.holds(host.host()) {
-            here.push(host.clone());
-            // Keys have the port that clients name. One who purges from beside may name none.
-            if !host.as_str().ends_with(&format!(":{}", self.peer.local.port())) {
-                let with_port = format!("{}:{}", host.host(), self.peer.local.port());
-                let with_port = Authority::parse(Bytes::from(with_port), Scheme::Http).ok();
-                here.extend(with_port.filter(|other| other != host));
-            }
-        }
+        let (host, port) = (&self.head.authority, self.peer.local.port());
+        let here = match self.own {
+            Some(_) => here(host, port, &admitted.scope),
+            None => Vec::new(),
+        };
+        let is_at_host = !here.is_empty() && matches!(self.head.method.as_str(), "PURGE" | "GET");
+        let selectors = wanted.selectors.iter().cloned();
+        let selectors = match is_at_host {
+            true => selectors.map(|selector| at_host(selector, host.host())).collect(),
+            false => selectors.collect(),
+        };
         Order {
-            selectors: wanted.selectors.clone(),
+            selectors,
             mode: if admitted.rules.soft { Mode::Soft } else { wanted.mode },
             scope: admitted.scope,
             here,
             takes_patterns: admitted.rules.patterns,
+            wait: None,
         }
     }
 
@@ -254,6 +262,24 @@ impl AskingPeer {
     }
 }
 
+/// What the path of a PURGE names is at the host of the request, as a URL is. With BAN it is at all hosts: clients that send it have a
+/// cache's own name as Host, or a VCL that compares no hosts.
+fn at_host(selector: Selector, host: &str) -> Selector {
+    match selector {
+        Selector::Prefix { host: None, path } => Selector::Prefix { host: Some(host.into()), path },
+        Selector::Pattern(text) if text.host.is_none() && is_of_path(&text) => {
+            let own = Expression { text: format!("^{}$", regex::escape(host)).into(), at_start: false };
+            Selector::Pattern(PatternText { host: Some(own), ..text })
+        }
+        other => other,
+    }
+}
+
+/// Expressions in fields match anywhere.
+fn is_of_path(text: &PatternText) -> bool {
+    text.target.as_ref().is_some_and(|target| target.at_start)
+}
+
 /// What is answered.
 struct Said {
     answer: PurgeAnswer,
@@ -273,7 +299,7 @@ fn named(receipt: &AuditEntry) -> String {
 }
 
 fn response_of(said: &Said) -> Response {
-    let PurgeAnswer { status, body, content_type, .. } = &said.answer;
+    let PurgeAnswer { status, reason, body, content_type } = &said.answer;
     let mut fields = HeaderMap::with_capacity(6);
     fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if let Some(content_type) = content_type {
@@ -293,5 +319,6 @@ fn response_of(said: &Said) -> Response {
     }
     let body = Bytes::copy_from_slice(body.as_bytes());
     let body = if body.is_empty() { Body::Empty } else { Body::Full(body) };
-    Response::new(ResponseHead::new(*status, fields), body)
+    let head = ResponseHead { reason: *reason, ..ResponseHead::new(*status, fields) };
+    Response::new(head, body)
 }

@@ -63,7 +63,7 @@ pub(super) fn refresh(
         request: &Arc::new(asked.head.clone()),
         expected: Some(stored.head.vary.names().clone()),
         wants_content: true,
-        number: proxy.invalidations.current(),
+        number: &|| proxy.invalidations.current(),
         arrived: proxy.invalidations.current(),
         begun: now,
     };

@@ -72,11 +72,26 @@ pub(super) fn of_stored(
     current_age: Duration,
     now: Now,
 ) -> Option<Response> {
+    let shown = exchange.shows_tags().then(|| Arc::clone(&stored.head));
     let mut response = respond::represent(&exchange.asked.head, Represented::Stored(stored), now.wall);
     if let Some(response) = &mut response {
         response.head.age = Some(current_age.as_secs());
+        if let Some(head) = shown {
+            show_tags(&head, &mut response.head.fields);
+        }
     }
     response
+}
+
+/// Adds the fields with the tags that clients are not sent otherwise.
+#[inline(never)]
+fn show_tags(head: &StoredHead, fields: &mut HeaderMap) {
+    let (Some(tags), Some(controls)) = (&head.tags, &head.controls) else { return };
+    for name in tags.names() {
+        for value in controls.get_all(name) {
+            fields.append(name, value.clone());
+        }
+    }
 }
 
 /// A response that is arriving, as far as the request asks for it. `None` where its body takes no new readers.
@@ -87,8 +102,11 @@ pub(super) fn from_shared(
     now: Now,
 ) -> Option<Response> {
     let head = &shared.head;
-    let response =
+    let mut response =
         respond::represent(&exchange.asked.head, Represented::Arriving(head, &shared.body), now.wall)?;
+    if exchange.shows_tags() {
+        show_tags(head, &mut response.head.fields);
+    }
     status.forward_status = Some(shared.forward_status);
     status.stored = shared.not_stored.is_none();
     status.detail = shared.not_stored;

@@ -2,18 +2,16 @@
 //!
 //! In: so many bytes. Out: what the memory itself would give: of what is free, or by evicting.
 
+use std::sync::Arc;
+
 use larder_tier::backlog::Lender;
 
 use super::MemoryStore;
-use crate::budget::Reservation;
+use crate::budget::{Budget, Reservation};
 
 impl Lender for MemoryStore {
-    fn cap(&self) -> u64 {
-        Self::cap(self)
-    }
-
-    fn reserve_free(&self, bytes: u64) -> Option<Reservation> {
-        Self::reserve_free(self, bytes)
+    fn budget(&self) -> &Arc<Budget> {
+        &self.budget
     }
 
     fn make_room(&self, bytes: u64) -> Option<Reservation> {
@@ -24,8 +22,6 @@ impl Lender for MemoryStore {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::sync::Arc;
-
     use larder_tier::backlog::{Backlog, Borrowing};
 
     use super::*;
@@ -53,6 +49,17 @@ mod tests {
         one.held(50, 100);
         drop(other);
         assert_eq!(memory.usage().bytes, 0);
+    }
+
+    #[test]
+    fn lending_holds_no_handle_of_the_memory_that_could_be_the_last() {
+        let memory = memory(4000);
+        let backlog = Backlog::of(&memory);
+        let held = memory.reserve(3500).unwrap();
+        drop(memory);
+        assert!(backlog.lend(501).is_none() && backlog.lend(500).is_some());
+        assert!(!backlog.make_room(1), "there is nobody who could evict");
+        drop(held);
     }
 
     #[test]

@@ -4,8 +4,9 @@
 //! was entered; and since when the response is invalid, which later invalidations do not postpone. Nothing here is locked: a race costs
 //! one look at the table.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+use super::sync::{AtomicU64, Ordering};
 
 /// What the last look at the table of invalidations came to.
 #[derive(Debug, Default)]

@@ -24,6 +24,11 @@ pub(super) fn response(expect: &Expect, response: &Response, context: &Context<'
             out.push(Mismatch::new("status", format!("{statuses:?}"), response.status.to_string()));
         }
     }
+    if let Some(reason) = &expect.reason
+        && reason != &response.reason
+    {
+        out.push(Mismatch::new("reason", reason, &response.reason));
+    }
     if let Some(version) = &expect.version
         && version != &response.version
     {

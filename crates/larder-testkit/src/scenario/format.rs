@@ -214,6 +214,8 @@ pub struct Talk {
 pub struct Expect {
     /// The status code; several where any of them will do.
     pub status: Option<OneOrMany<u16>>,
+    /// The reason phrase.
+    pub reason: Option<String>,
     /// `HTTP/1.1`, `HTTP/1.0`, `HTTP/2`.
     pub version: Option<String>,
     /// The whole body.

@@ -1,8 +1,11 @@
 //! `larder purge`: purges what a running larder has stored.
 //!
 //! In: URLs, tags, prefixes, patterns, hosts, groups, or all. Out: what was purged and how many responses that concerned so far; 0 only
-//! if it holds after a crash as well. How many responses a tag or a prefix concerns is not known at once: they are met when they are
+//! if it holds after a crash as well, and with `--warm` if every URL was answered. How many responses a tag or a prefix concerns is not known at once: they are met when they are
 //! asked for, or when larder walks through its stores.
+
+mod arguments;
+mod warming;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,80 +16,91 @@ use larder_proxy::purges::AuditEntry;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::admin::{AdminArguments, AdminClientError, RunningLarder, run};
+use super::admin::{AdminClientError, RunningLarder, run};
 use super::ended::failed;
 use super::exit;
-use super::output::{printable, say, write_out};
+use super::output::{complain, printable, say, write_out};
 use super::table::counted;
+use super::warm::{self, WarmReport};
+pub(super) use arguments::PurgeArguments;
+use warming::{NotWarmed, Warming};
 
 /// Where purges are.
 pub(super) const PURGES: &str = "/api/v1/purges";
 pub(super) const WHAT: &str = "purges";
 
-#[derive(Debug, clap::Args)]
-#[group(id = "named", required = true, multiple = true)]
-pub(super) struct PurgeArguments {
-    /// URLs as clients ask for them: http://HOST/PATH
-    #[arg(value_name = "URL", group = "named")]
-    urls: Vec<String>,
-    /// Every response with this tag; may be repeated, as all of these
-    #[arg(long = "tag", value_name = "TAG", group = "named")]
-    tags: Vec<String>,
-    /// Everything below a path: http://HOST/PATH/, or /PATH/ at every host
-    #[arg(long = "prefix", value_name = "URL/", group = "named")]
-    prefixes: Vec<String>,
-    /// Every response whose path and query match a regular expression
-    #[arg(long = "pattern", value_name = "RE", group = "named")]
-    patterns: Vec<String>,
-    /// Everything at a host
-    #[arg(long = "host", value_name = "HOST", group = "named")]
-    hosts: Vec<String>,
-    /// Every response in a cache group (RFC 9875) of an origin such as https://HOST
-    #[arg(long = "group", num_args = 2, value_names = ["ORIGIN", "NAME"], group = "named")]
-    groups: Vec<String>,
-    /// Everything
-    #[arg(long, group = "named")]
-    all: bool,
-    /// Only responses of the site that this host belongs to
-    #[arg(long, value_name = "HOST")]
-    site: Option<String>,
-    /// Make it stale in place of gone: it may be used while it is refreshed, and for an origin that fails
-    #[arg(long)]
-    soft: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    admin: AdminArguments,
-}
-
 pub(super) fn purge(arguments: &PurgeArguments) -> ExitCode {
-    let asked = Bytes::from(asked(arguments).to_string());
-    let purged = run(async {
-        let larder = arguments.admin.larder()?;
-        let is_said = |status| matches!(status, StatusCode::BAD_REQUEST | StatusCode::SERVICE_UNAVAILABLE);
-        let (status, body) = larder.post(PURGES, WHAT, asked, is_said).await?;
-        if status == StatusCode::BAD_REQUEST {
-            return Ok((status, None, body));
+    match run(purged(arguments)) {
+        Ok(code) => ExitCode::from(code),
+        Err(NotPurged::Admin(error)) => failed(&error),
+        Err(NotPurged::Warming(NotWarmed::Warm(error))) => {
+            let code = warm::failed(&error, "http:// in the URL");
+            say("  nothing was purged");
+            code
         }
-        let receipt = serde_json::from_slice::<AuditEntry>(&body).ok();
-        Ok::<_, AdminClientError>((status, receipt, body))
-    });
-    match purged {
-        Err(error) => failed(&error),
-        Ok((StatusCode::BAD_REQUEST, _, body)) => {
-            say(problems(&body));
+        Err(NotPurged::Warming(error)) => {
+            complain(&error);
+            if matches!(error, NotWarmed::NoUrls(_)) {
+                say("  hint: purge without --warm, then larder warm --sitemap URL or larder warm URL...");
+            }
+            say("  nothing was purged");
             ExitCode::from(exit::USAGE)
         }
-        Ok((status, receipt, body)) => {
-            let text = match (&receipt, arguments.json) {
-                (Some(receipt), false) => told(receipt),
-                _ => String::from_utf8_lossy(&body).into_owned(),
-            };
-            // That nobody reads it does not undo what was done.
-            let _ = write_out((text + "\n").as_bytes());
-            ExitCode::from(if status == StatusCode::OK { exit::SUCCESS } else { exit::FAILURE })
-        }
+    }
+}
+
+/// Why nothing was purged.
+enum NotPurged {
+    Admin(AdminClientError),
+    Warming(NotWarmed),
+}
+
+impl From<AdminClientError> for NotPurged {
+    fn from(error: AdminClientError) -> Self {
+        Self::Admin(error)
+    }
+}
+
+/// Purges, and warms where that is asked for; gives the code to exit with.
+async fn purged(arguments: &PurgeArguments) -> Result<u8, NotPurged> {
+    let warming = match arguments.warm {
+        true => Some(Warming::of(arguments).await.map_err(NotPurged::Warming)?),
+        false => None,
+    };
+    let larder = arguments.admin.larder()?;
+    let is_said = |status| matches!(status, StatusCode::BAD_REQUEST | StatusCode::SERVICE_UNAVAILABLE);
+    let asked = Bytes::from(asked(arguments).to_string());
+    let (status, body) = larder.post(PURGES, WHAT, asked, is_said).await?;
+    if status == StatusCode::BAD_REQUEST {
+        say(problems(&body));
+        return Ok(exit::USAGE);
+    }
+    let text = match (serde_json::from_slice::<AuditEntry>(&body), arguments.json) {
+        (Ok(receipt), false) => told(&receipt),
+        _ => String::from_utf8_lossy(&body).into_owned(),
+    };
+    // That nobody reads it does not undo what was done.
+    let _ = write_out((text + "\n").as_bytes());
+    let Some(warming) = warming else {
+        return Ok(if status == StatusCode::OK { exit::SUCCESS } else { exit::FAILURE });
+    };
+    if status != StatusCode::OK {
+        say("larder: not warmed: the purge may not hold");
+        return Ok(exit::FAILURE);
+    }
+    let others = warming::others(arguments);
+    if !others.is_empty() {
+        say(format_args!("larder: only the URLs are warmed, not what {} concern", others.join(" and ")));
+    }
+    let report = warming.warm(arguments.json).await;
+    let _ = write_out(warmed(&report, arguments.json).as_bytes());
+    Ok(report.exit_code())
+}
+
+fn warmed(report: &WarmReport, json: bool) -> String {
+    match json {
+        true => json!({ "warmed": report }).to_string() + "\n",
+        false => report.text(),
     }
 }
 
@@ -119,6 +133,9 @@ fn asked(arguments: &PurgeArguments) -> Value {
     }
     if let Some(site) = &arguments.site {
         members.insert("site".to_owned(), json!(site));
+    }
+    if let Some(wait) = arguments.wait {
+        members.insert("wait".to_owned(), json!(wait.as_secs_f64()));
     }
     members.insert("by".to_owned(), "cli".into());
     Value::Object(members)

@@ -8,7 +8,8 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use larder_admin::{
     Admin, Answering, Counts, Explaining, Guard, Health, Larder, ListQuestion, ListenerStats, LogStats,
-    ObjectQuestion, PurgeQuestion, Purging, ServerStats, Shown, Stats, TierStats, Token, Unexplained,
+    ObjectQuestion, PurgeQuestion, PurgeReceipt, Purging, ServerStats, Shown, Stats, TierStats, Token,
+    Unexplained,
 };
 use larder_config::{Cidr, Config};
 use larder_http::time::Clock;
@@ -99,10 +100,19 @@ impl Insight {
         self.view.read().stores.clone()
     }
 
+    /// Takes what purges have ended out of the stores; to be called every second.
+    pub(super) fn sweep_purged(&self) {
+        self.worker.sweep_purged();
+    }
+
     fn expose_purges(&self, out: &mut Exposition) {
         let mut purges = out.family(&family::PURGES);
         self.proxy.each_purge(|labels, count| {
             purges.value(&labels, count);
+        });
+        let mut seconds = out.family(&family::PURGE_SECONDS);
+        self.proxy.each_purge_part(|part, histogram| {
+            seconds.histogram(&[("part", part)], histogram);
         });
         let mut refused = out.family(&family::PURGES_REFUSED);
         self.proxy.each_purge_refused(|reason, count| {
@@ -114,6 +124,8 @@ impl Insight {
         predicates.value(&[("kind", "name")], counts.names);
         predicates.value(&[("kind", "pattern")], counts.patterns);
         out.family(&family::PURGE_FLOOR_RAISED).value(&[], counts.raised);
+        out.family(&family::PURGE_RETIRED).value(&[], counts.retired);
+        out.family(&family::PURGE_HEADS).value(&[], self.proxy.purge_heads());
     }
 
     /// The listener's counters, summed over the workers.
@@ -279,7 +291,7 @@ impl Larder for Insight {
         Box::pin(objects::object(Arc::clone(&self.worker), self.stores(), asked))
     }
 
-    fn remove(&self, url: String) -> Answering<Bytes> {
+    fn remove(&self, url: String) -> Answering<PurgeReceipt> {
         Box::pin(purges::remove(Arc::clone(&self.worker), url))
     }
 

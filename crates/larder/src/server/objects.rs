@@ -49,6 +49,7 @@ fn json(value: &impl Serialize) -> Result<Bytes, Unanswered> {
         fault: Fault::Store,
         token: "broken",
         message: error.to_string(),
+        receipt: None,
     };
     serde_json::to_vec_pretty(value).map(Bytes::from).map_err(broken)
 }
@@ -67,5 +68,5 @@ fn told(why: &ObjectsError) -> Unanswered {
         message.push_str(&format!(": {error}"));
         cause = error.source();
     }
-    Unanswered { fault, token: why.token(), message }
+    Unanswered { fault, token: why.token(), message, receipt: None }
 }

@@ -16,14 +16,14 @@ use larder_proxy::{Scope, Worker};
 const ADMIN: &str = "admin";
 
 pub(super) async fn purge(worker: Arc<Worker>, asked: PurgeQuestion) -> Result<PurgeReceipt, NotPurged> {
-    let PurgeQuestion { selectors, mode, site, dialect } = asked;
+    let PurgeQuestion { selectors, mode, site, dialect, wait } = asked;
     let scope = match site {
         None => Arc::new(Scope::any()),
         Some(host) => worker.scope_of(&host).ok_or(NotPurged::NoSite(host))?,
     };
     let dialect = Dialect::ALL.iter().copied().find(|known| known.token() == dialect);
     let sender = Sender { dialect: dialect.unwrap_or(Dialect::Api), peer: None, by: ADMIN };
-    let order = Order { selectors, mode, scope, here: Vec::new(), takes_patterns: true };
+    let order = Order { selectors, mode, scope, here: Vec::new(), takes_patterns: true, wait };
     match worker.purge(&order, sender).await {
         Ok(receipt) => Ok(told(&receipt)),
         Err(PurgeError::Wrong(WrongOrder(wrong))) => {
@@ -36,13 +36,13 @@ pub(super) async fn purge(worker: Arc<Worker>, asked: PurgeQuestion) -> Result<P
 }
 
 /// Takes out what is stored under a URL.
-pub(super) async fn remove(worker: Arc<Worker>, url: String) -> Result<Bytes, Unanswered> {
+pub(super) async fn remove(worker: Arc<Worker>, url: String) -> Result<PurgeReceipt, Unanswered> {
     let selectors = vec![larder_cache::purge::Selector::Url(url.as_str().into())];
     let mode = larder_cache::purge::Mode::Hard;
-    let asked = PurgeQuestion { selectors, mode, site: None, dialect: "api" };
-    let unanswered = |fault, token, message| Unanswered { fault, token, message };
+    let asked = PurgeQuestion { selectors, mode, site: None, dialect: "api", wait: None };
+    let unanswered = |fault, token, message| Unanswered { fault, token, message, receipt: None };
     match purge(worker, asked).await {
-        Ok(receipt) => Ok(json(&Purged { url, removed: receipt.removed })),
+        Ok(receipt) => Ok(PurgeReceipt { json: json(&Purged { url, removed: receipt.removed }), ..receipt }),
         Err(NotPurged::Wrong(wrong)) => {
             let why = wrong.into_iter().map(|(_, why)| why).next().unwrap_or_default();
             Err(unanswered(Fault::Asker, "url", why))
@@ -55,7 +55,8 @@ pub(super) async fn remove(worker: Arc<Worker>, url: String) -> Result<Bytes, Un
             let message = format!(
                 "{gone} gone, but a disk did not confirm that and may bring it back: ask again: {why}"
             );
-            Err(unanswered(Fault::Store, "not-durable", message))
+            let receipt = Some(Box::new(receipt));
+            Err(Unanswered { receipt, ..unanswered(Fault::Store, "not-durable", message) })
         }
         Err(NotPurged::Busy | NotPurged::NoSite(_)) => {
             Err(unanswered(Fault::Store, "busy", "too many purges are under way".to_owned()))

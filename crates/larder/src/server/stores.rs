@@ -18,7 +18,7 @@ impl Server {
         }
         let stores = self.wiring.stores();
         self.proxy.try_absent_disks(stores.iter().map(|(_, store)| store));
-        self.proxy.sweep_purged(stores.iter().map(|(_, store)| store));
+        self.insight.sweep_purged();
         self.tell_of_stores();
     }
 

@@ -27,7 +27,7 @@ fn policy_of(lines: &str) -> CachePolicy {
     let config = config_of(lines);
     policy(
         &Settings::resolve(None, &config.sites[0].settings, &config.defaults.settings),
-        &TagFields::default(),
+        &SiteFields::by(&config, &config.sites[0]),
     )
 }
 
@@ -123,6 +123,7 @@ key = { cookies = "theme", fields = "X-Theme" }"#,
             x_accel_expires: false,
             x_reverse_proxy_ttl: false,
             tags: Default::default(),
+            ending: Vec::new(),
         },
         request_directives: Wishes::Honour,
         ignore: Ignored {

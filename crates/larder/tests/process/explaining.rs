@@ -262,12 +262,13 @@ async fn where_things_lie_and_go_is_explained_for_disks_and_files() {
     );
 }
 
-/// What the page describes once for all places in which it stands: a reason, a field, a freshness.
+/// What the page describes once for all places in which it stands: a reason, a field, a freshness, a purge.
 fn is_described_apart(members: &serde_json::Map<String, Value>, at: &str) -> bool {
     let has_only =
         |names: &[&str]| members.len() == names.len() && names.iter().all(|name| members.contains_key(*name));
     has_only(&["token", "sentence", "section"])
         || has_only(&["name", "value"])
+        || members.contains_key("dialect")
         || at == "origin.judgement.freshness"
 }
 
@@ -284,6 +285,63 @@ fn keys(value: &Value, at: &str, found: &mut BTreeSet<String>) {
         Value::Array(members) => members.iter().for_each(|member| keys(member, &format!("{at}[]"), found)),
         _ => {}
     }
+}
+
+#[tokio::test]
+async fn what_purges_have_done_and_would_do_is_told() {
+    let fields = ["Cache-Control: max-age=3600, stale-while-revalidate=60", "Surrogate-Key: a b"];
+    let origin = Origin::simple(vec![script("/blog/x", answer_of(&fields, 10))]).unwrap();
+    let site = "purge = { token = \"a-long-secret-of-ours\" }\n[[site.rule]]\npath = \"/blog/*\"\nkey = { query = \"none\" }";
+    let (_directory, path) = written(&config(&origin.url(), "", site));
+    let larder = Process::run_config(&path).await;
+    until("it is stored", async || cache_status(&get(larder.addr, "/blog/x").await).contains("; hit")).await;
+    let admin = larder.admin.to_string();
+    let purge = async |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
+        command.arg("purge").args(arguments).args(["--admin", &admin]);
+        let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+        assert!(output.status.success(), "{}", said(&output.stderr));
+    };
+    let url = "http://localhost/blog/x?y";
+    let asked = [url, "--offline", "--admin", &admin];
+    let before = explained(&asked).await;
+    assert_says(
+        &before,
+        &[
+            "tags        a, b",
+            "Purges of it",
+            "would take    a purge of the URL would take 1 response, 10 B, under /blog/x?y and /blog/x",
+            "prefixes      /, /blog/",
+            "who may       A request with the token may purge here.",
+        ],
+    );
+    assert!(!before.contains("purged by") && !before.contains("last  "), "{before}");
+    purge(&["--tag", "b", "--soft"]).await;
+    // Lines are as long as they have to be.
+    let soft = explained(&asked).await.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_says(
+        &soft,
+        &[
+            "stale: a soft purge has ended its lifetime",
+            "soft since",
+            "purged by",
+            "tag b, soft; by",
+            "(cli, admin)",
+        ],
+    );
+    purge(&[url]).await;
+    let gone = json(&asked).await;
+    let last = &gone["stored"]["last_purge"];
+    assert_eq!(
+        (&last["kind"], &last["mode"], &last["by"]),
+        (&"url".into(), &"hard".into(), &"admin".into()),
+        "{gone}"
+    );
+    assert_eq!(
+        (&gone["stored"]["responses"], &gone["purge"]["responses"]),
+        (&serde_json::json!([]), &0.into())
+    );
+    assert_says(&explained(&asked).await, &["last          ", "a purge of the URL would find nothing"]);
 }
 
 #[tokio::test]

@@ -25,3 +25,4 @@ mod ranges;
 mod slow_reader;
 mod slow_readers;
 mod uploads;
+mod who_may;

@@ -121,7 +121,7 @@ impl Counted {
         folder: &Path,
         idle: Idle,
     ) -> Result<Self> {
-        let count = folder.join("callgrind.out");
+        let (count, told) = (folder.join("callgrind.out"), folder.join("told"));
         let mut server = Server::start(
             "larder under callgrind",
             Command::new("valgrind")
@@ -132,9 +132,13 @@ impl Counted {
                 .arg(program)
                 .args(["run", "--workers", "1", "--listen", &listen.to_string(), "-c"])
                 .arg(config)
-                .stdout(Stdio::null()),
+                .stdout(Stdio::null())
+                // A line for each purge, among others: nobody reads them but where there is no start.
+                .stderr(fs::File::create(&told).context("a file for what larder tells")?),
         )?;
-        server.wait_listening(READY_MAX)?;
+        server
+            .wait_listening(READY_MAX)
+            .with_context(|| fs::read_to_string(&told).unwrap_or_default().trim_end().to_owned())?;
         idle.pid.store(server.id(), Ordering::Relaxed);
         Ok(Self { server, idle, count })
     }

@@ -38,13 +38,19 @@ impl Connection {
         target: &str,
         fields: &[(String, String)],
     ) -> Result<Answer> {
-        self.send(host, target, fields)?;
+        self.send("GET", host, target, fields)?;
         self.answer()
     }
 
     /// Only asks.
-    pub(super) fn send(&mut self, host: &str, target: &str, fields: &[(String, String)]) -> Result<()> {
-        let mut request = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n");
+    pub(super) fn send(
+        &mut self,
+        method: &str,
+        host: &str,
+        target: &str,
+        fields: &[(String, String)],
+    ) -> Result<()> {
+        let mut request = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n");
         for (name, value) in fields {
             request.extend([name, ": ", value, "\r\n"]);
         }

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::callgrind::{Counted, Idle};
 use super::origin::Origin;
@@ -32,6 +32,10 @@ servers = "http://127.0.0.1:3000"
 origin = "app"
 "#;
 
+/// Where requests may purge.
+const PURGE: &str = "purge = { token = \"0123456789abcdef0123456789abcdef\" }\n";
+const TOKEN: (&str, &str) = ("Authorization", "Bearer 0123456789abcdef0123456789abcdef");
+
 /// What the configs say in place of the origin that runs, and of the log where one is written.
 const ORIGIN: &str = "http://127.0.0.1:3000";
 const LOG: &str = "access = \"off\"";
@@ -52,8 +56,9 @@ pub(super) struct Scenario {
     config: String,
     log: bool,
     way: Way,
-    /// Each request asks for something new.
-    misses: bool,
+    work: Work,
+    /// Something else was purged once before.
+    purged: bool,
     asks: Vec<Field>,
     answers: Vec<Field>,
     /// Length of the origin's body.
@@ -61,6 +66,19 @@ pub(super) struct Scenario {
     status: u16,
     /// What of the body is expected.
     part: Range<usize>,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Work {
+    /// A request for what is stored.
+    Hit,
+    /// A request for something new.
+    Miss,
+    /// A purge of a tag that nothing has, another one each time.
+    Purge,
+    /// Such a purge, and the hit that follows it.
+    PurgeAndHit,
 }
 
 /// How a client asks.
@@ -107,7 +125,11 @@ pub(super) fn all(root: &Path) -> Result<Vec<Scenario>> {
         Scenario { way: Way::Each, ..everything("hit, 134 B, everything on, a connection each") },
         Scenario { way: Way::Http2, ..everything("hit, 134 B, everything on, HTTP/2") },
         Scenario { log: true, ..everything("hit, 134 B, everything on, access log") },
-        Scenario { misses: true, ..hit("miss, 134 B", 134) },
+        Scenario { work: Work::Miss, ..hit("miss, 134 B", 134) },
+        tagged("hit, 134 B, 20 tags"),
+        Scenario { purged: true, ..tagged("hit, 134 B, 20 tags, after a purge") },
+        Scenario { work: Work::PurgeAndHit, ..tagged("purge of another tag, and the hit after it") },
+        Scenario { work: Work::Purge, ..tagged("purge of a tag") },
     ])
 }
 
@@ -118,13 +140,21 @@ fn hit(name: &'static str, bytes: usize) -> Scenario {
         config: PLAIN.to_owned(),
         log: false,
         way: Way::Kept,
-        misses: false,
+        work: Work::Hit,
+        purged: false,
         asks: Vec::new(),
         answers: Vec::new(),
         bytes,
         status: 200,
         part: 0..bytes,
     }
+}
+
+/// A hit on what has 20 tags, where requests may purge. Clients get no tags: the answer is as long as without.
+fn tagged(name: &'static str) -> Scenario {
+    let tags: Vec<String> = (0..20).map(|number| format!("product-{number:05}")).collect();
+    let answers = vec![("Surrogate-Key".to_owned(), tags.join(" "))];
+    Scenario { config: format!("{PLAIN}{PURGE}"), answers, ..hit(name, 134) }
 }
 
 /// The plain config with so many rules, of which the last one decides.
@@ -189,21 +219,33 @@ pub(super) fn play(program: &Path, scenario: &Scenario, requests: u64) -> Result
     let expected = content.get(scenario.part.clone()).context("a part beyond the body")?;
     let hot = format!("{FOLDER}hot");
     let mut client = Client::open(scenario, listen, &larder.idle)?;
-    if !scenario.misses {
+    let misses = scenario.work == Work::Miss;
+    if !misses {
         larder.idle.wait()?;
         let answer = client.ask(&hot, &[])?;
         ensure!(answer.status == 200 && answer.body == content, "wrong at first: status {}", answer.status);
     }
+    if scenario.purged {
+        larder.idle.wait()?;
+        client.purge("before")?;
+    }
     for number in 0..requests {
         // Of one length, so that the last is as much work as the first.
-        let target = scenario.misses.then(|| format!("{FOLDER}{number:08}"));
-        larder.idle.wait()?;
-        let answer = client.ask(target.as_ref().unwrap_or(&hot), &scenario.asks)?;
-        ensure!(answer.status == scenario.status, "status {}", answer.status);
-        ensure!(answer.body == expected, "a wrong body of {} bytes", answer.body.len());
+        let name = format!("{number:08}");
+        if matches!(scenario.work, Work::Purge | Work::PurgeAndHit) {
+            larder.idle.wait()?;
+            client.purge(&name)?;
+        }
+        if scenario.work != Work::Purge {
+            let target = if misses { format!("{FOLDER}{name}") } else { hot.clone() };
+            larder.idle.wait()?;
+            let answer = client.ask(&target, &scenario.asks)?;
+            ensure!(answer.status == scenario.status, "status {}", answer.status);
+            ensure!(answer.body == expected, "a wrong body of {} bytes", answer.body.len());
+        }
     }
     drop(client);
-    let wanted = if scenario.misses { requests } else { 1 };
+    let wanted = if misses { requests } else { 1 };
     ensure!(origin.asked() == wanted, "the origin was asked {} times, not {wanted}", origin.asked());
     larder.end()
 }
@@ -253,7 +295,7 @@ impl Client {
                 // As under load: the request is there by the time the connection is accepted.
                 let mut connection = idle.stopped(|| {
                     let mut connection = http1::Connection::open(*address)?;
-                    connection.send(HOST, target, &last)?;
+                    connection.send("GET", HOST, target, &last)?;
                     Ok(connection)
                 })?;
                 let answer = connection.answer()?;
@@ -262,6 +304,16 @@ impl Client {
             }
             Self::Http2(connection) => connection.exchange(HOST, target, fields),
         }
+    }
+
+    /// Purges what has this tag, in the words of FOSHttpCache.
+    fn purge(&mut self, tag: &str) -> Result<()> {
+        let Self::Kept(connection) = self else { bail!("purges take a kept connection of HTTP/1.1") };
+        let fields = [TOKEN, ("xkey-purge", tag)].map(|(name, value)| (name.to_owned(), value.to_owned()));
+        connection.send("PURGEKEYS", HOST, "/", &fields)?;
+        let answer = connection.answer()?;
+        ensure!(answer.status == 200 && answer.body.starts_with(b"Purged"), "status {}", answer.status);
+        Ok(())
     }
 }
 

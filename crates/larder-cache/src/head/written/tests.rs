@@ -152,8 +152,7 @@ fn tags_come_back_from_the_fields_that_they_were_read_from() {
     let said = [("cache-control", "max-age=60"), ("xkey", "a"), ("x-tags", "b c"), ("x-more", "d")];
     let names = ["x-tags", "x-more", "x-none"].map(HeaderName::from_static).to_vec();
     for pass in [false, true] {
-        let controls =
-            Controls { tags: crate::TagFields { names: names.clone(), pass }, ..Controls::default() };
+        let controls = Controls { tags: crate::TagFields::new(names.clone(), pass), ..Controls::default() };
         let policy = CachePolicy { controls, ..CachePolicy::default() };
         let head = stored(&[], &said, &policy);
         assert_eq!(head.tags.as_ref().map(|tags| tags.hashes().len()), Some(3));
@@ -163,8 +162,7 @@ fn tags_come_back_from_the_fields_that_they_were_read_from() {
 
 #[test]
 fn heads_from_before_there_were_tags_have_those_of_the_default_names() {
-    let untagged =
-        Controls { tags: crate::TagFields { names: Vec::new(), pass: false }, ..Controls::default() };
+    let untagged = Controls { tags: crate::TagFields::new(Vec::new(), false), ..Controls::default() };
     let policy = CachePolicy { controls: untagged, ..CachePolicy::default() };
     let said = [("cache-control", "max-age=60"), ("cache-tag", "a,b"), ("x-tags", "c")];
     let was = stored(&[], &said, &policy);

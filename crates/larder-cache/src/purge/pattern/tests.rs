@@ -25,6 +25,7 @@ fn matches(text: &PatternText) -> bool {
 fn each_expression_is_for_its_part() {
     let text = PatternText::default();
     for (text, expected) in [
+        // Only where there is an expression for them do tags matter.
         (text.clone(), true),
         (PatternText { host: anywhere("^www"), ..text.clone() }, true),
         (PatternText { host: anywhere("blog"), ..text.clone() }, false),
@@ -36,6 +37,10 @@ fn each_expression_is_for_its_part() {
         (PatternText { tags: anywhere("(^|,)post(,|$)"), ..text.clone() }, false),
     ] {
         assert_eq!(matches(&text), expected, "{text:?}");
+        let compiled = Pattern::compile(&text).expect("an expression");
+        assert_eq!(compiled.has_tags(), text.tags.is_some(), "{text:?}");
+        let unread = Subject { tags: TagText::Every, ..SUBJECT };
+        assert!(compiled.has_tags() || compiled.matches(&unread) == expected, "{text:?}");
     }
 }
 

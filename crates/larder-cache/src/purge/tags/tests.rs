@@ -8,7 +8,7 @@ use crate::example::fields;
 
 fn of(said: &[(&str, &str)], names: &[&'static str]) -> Option<Box<Tags>> {
     let names: Vec<_> = names.iter().map(|name| HeaderName::from_static(name)).collect();
-    Tags::of(&fields(said), &names)
+    Tags::of(&fields(said), &TagFields::new(names, false))
 }
 
 /// A response with these fields has exactly these tags, under these names.
@@ -49,7 +49,7 @@ fn page_and_site_of_typo3_are_tags_together_where_both_are_named() {
     check(&said, &["typo3-pid", "typo3-sitename"], &["pid-7", "site-main", "site-main/pid-7"]);
     check(&said, &["typo3-pid"], &["pid-7"]);
     check(&said, &["typo3-sitename"], &["site-main"]);
-    assert_eq!(Tags::of(&fields(&said), &DEFAULT), None);
+    assert_eq!(Tags::of(&fields(&said), TagFields::known()), None);
 }
 
 #[test]
@@ -92,6 +92,20 @@ fn what_tags_take_is_counted() {
 
 proptest! {
     #[test]
+    fn a_field_carries_tags_exactly_where_its_name_is_among_the_names(
+        names in proptest::collection::vec("[a-c-]{1,3}|date|etag|[a-z-]{1,40}", 0..12),
+        other in "[a-c-]{1,3}|date|etag|[a-z-]{1,40}",
+    ) {
+        let named = |name: &String| HeaderName::from_bytes(name.as_bytes()).expect("a name");
+        let (all, other) = (names.iter().map(named).collect::<Vec<_>>(), named(&other));
+        let carriers = TagFields::new(all.clone(), false);
+        prop_assert!(all.iter().all(|name| carriers.has(name)));
+        prop_assert_eq!(carriers.has(&other), all.contains(&other));
+        let said = HeaderMap::from_iter([(other.clone(), HeaderValue::from_static("a"))]);
+        prop_assert_eq!(Tags::of(&said, &carriers).is_some(), all.contains(&other));
+    }
+
+    #[test]
     fn no_tag_that_was_named_is_missed(
         lines in proptest::collection::vec((0..DEFAULT.len(), "[a-z0-9:,é \t-]{0,60}"), 0..8),
         repeated in prop_oneof![Just(1_usize), 400..2000_usize],
@@ -101,7 +115,7 @@ proptest! {
             let value = [value.as_str(), " "].concat().repeat(repeated);
             said.append(&DEFAULT[*name], HeaderValue::from_bytes(value.trim().as_bytes()).expect("a value"));
         }
-        let tags = Tags::of(&said, &TagFields::default().names);
+        let tags = Tags::of(&said, &TagFields::default());
         for (_, value) in &lines {
             for tag in value.split([' ', '\t', ',']).filter(|tag| !tag.is_empty()) {
                 let tags = tags.as_ref().expect("there is a tag");

@@ -70,6 +70,42 @@ impl Index {
     }
 }
 
+impl Index {
+    /// The same for a walk that must miss nothing: a page is of one shard, and a shard is left when nothing new has come behind
+    /// what was found. A record that is written again lies behind all that were there before.
+    pub(in crate::engine) fn list_all(&self, from: Option<DiskCursor>, most: usize) -> Listing {
+        let mut at = from.unwrap_or(DiskCursor { shard: 0, after: 0 });
+        while let Some(shard) = self.shards.get(at.shard) {
+            let mut places = written_after(shard, at.after);
+            places.truncate(most.max(1));
+            if let Some(last) = places.last() {
+                let next = Some(DiskCursor { shard: at.shard, after: last.0 });
+                return Listing { places, next };
+            }
+            at = DiskCursor { shard: at.shard + 1, after: 0 };
+        }
+        Listing::default()
+    }
+
+    /// Whether a record waits to be written that was there when `pending` was the last of those.
+    pub(in crate::engine) fn awaits_up_to(&self, pending: Location) -> bool {
+        self.pending() > 0
+            && self.shards.iter().any(|shard| {
+                let mut from = Some(0);
+                while let Some(start) = from {
+                    let shard = shard.read();
+                    let (mut slice, next) = shard.slice(start);
+                    let is_it = |entry: &Entry| entry.place.is_pending() && entry.place <= pending;
+                    if slice.any(|bucket| shard.entries.get_bucket(bucket).is_some_and(is_it)) {
+                        return true;
+                    }
+                    from = next;
+                }
+                false
+            })
+    }
+}
+
 /// The places of written records behind `after`, in order.
 fn written_after(shard: &RankedRwLock<Shard>, after: u64) -> Vec<Location> {
     let mut places = Vec::new();

@@ -12,6 +12,7 @@ mod model;
 mod planted;
 mod room;
 mod speed;
+mod stock;
 
 use std::path::Path;
 use std::sync::Arc;

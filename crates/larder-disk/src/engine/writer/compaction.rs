@@ -3,7 +3,8 @@
 //! The index knows what is alive. A table is written when its segment is full; what dies afterwards is in the journal
 //! until the journal is compacted. Then the tables of all segments in which something died are written anew. The
 //! journal keeps only the names of those segments, the notes that are needed, and the highest number. The names are
-//! needed because the dead in a segment without its table would be alive again.
+//! needed because the dead in a segment without its table would be alive again. Which notes are needed is for those who made them to
+//! say ([`larder_tier::note::Needed`]). Where notes were lost, one takes their place that stands for everything before them.
 
 use std::io;
 use std::path::PathBuf;
@@ -27,6 +28,10 @@ use crate::engine::walk;
 
 /// Until the journal is compacted again where it went wrong.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// Notes may take one of so many parts of a disk.
+const NOTES_SHARE: u64 = 16;
+/// And this much in any case.
+const NOTES_BYTES_MIN: u64 = 8 << 20;
 
 impl TocEntry {
     /// Where the record is.
@@ -65,14 +70,14 @@ impl Writer {
 impl DiskState {
     fn compact(&self, open: Option<&Open>) -> io::Result<()> {
         let (old, had_lost) = self.journal.turn(&self.space, &self.health)?;
-        let taken = self.compact_from(old, open);
+        let taken = self.compact_from(old, open, had_lost);
         if had_lost && taken.is_err() {
             self.journal.note_lost();
         }
         taken
     }
 
-    fn compact_from(&self, old: JournalFiles, open: Option<&Open>) -> io::Result<()> {
+    fn compact_from(&self, old: JournalFiles, open: Option<&Open>, had_lost: bool) -> io::Result<()> {
         let mut keep = Vec::new();
         // The open segment has no table yet: its dead are named one by one.
         if let Some(open) = open {
@@ -91,15 +96,19 @@ impl DiskState {
                 keep.push(JournalEntry::NeedsToc { segment: segment.id });
             }
         }
-        let mut noted = Vec::new();
+        let (mut noted, mut has_lost) = (Vec::new(), had_lost);
         for (file, length) in old {
-            let entries = Journal::read(&file, length)?.into_iter();
-            noted.extend(entries.filter_map(|entry| match entry {
+            let (entries, is_short) = Journal::read(&file, length)?;
+            has_lost |= is_short;
+            noted.extend(entries.into_iter().filter_map(|entry| match entry {
                 JournalEntry::Note(note) => Some(note),
                 _ => None,
             }));
         }
-        keep.extend(larder_tier::note::needed(noted).into_iter().map(JournalEntry::Note));
+        let lost = if has_lost { self.highest.load(Ordering::Acquire) } else { 0 };
+        let notes_bytes = (self.space.figures().1 / NOTES_SHARE).max(NOTES_BYTES_MIN);
+        let needed = self.stock.needed(noted, lost, usize::try_from(notes_bytes).unwrap_or(usize::MAX));
+        keep.extend(needed.into_iter().map(JournalEntry::Note));
         keep.push(JournalEntry::Reached {
             number: self.highest.load(Ordering::Relaxed),
             segment: self.last_segment.load(Ordering::Relaxed),

@@ -1,12 +1,15 @@
 //! What predicates mean for responses, what a response remembers, and the bounds.
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use larder_cache::StoredHead;
 use larder_cache::purge::{Expression, Mode, PatternText, Predicate, What};
 use larder_store::CacheKey;
+use proptest::collection::vec;
+use proptest::prelude::*;
 
 use super::*;
 use crate::invalidation::Invalidations;
@@ -38,6 +41,25 @@ fn check(what: What, gone: &[(&str, &'static str)], good: &[(&str, &'static str)
     }
     for (host, target) in good {
         assert_eq!(verdict(&invalidations, host, target, &head(target)), Verdict::Good, "{host}{target}");
+    }
+}
+
+#[test]
+fn purges_of_tags_and_of_other_names_hold_whichever_came_last() {
+    let (tag, host) = (|| What::Tag(b"a".as_slice().into()), || What::Host("a.org".into()));
+    let tagged = stored_head("/", &[("surrogate-key", "a b")]);
+    for others in [[tag(), host()], [host(), tag()]] {
+        let invalidations = Invalidations::default();
+        let [first, last] = others.map(|what| purge(&invalidations, what, &any()));
+        let after = |host, number| invalidations.verdict_of(&CacheKey::new(host, "/"), &tagged, number);
+        assert_eq!(after("a.org", 0), Verdict::Gone, "by both");
+        assert_eq!(after("a.org", first), Verdict::Gone, "by the last");
+        assert_eq!(after("a.org", last), Verdict::Good);
+        assert_eq!(after("b.org", 0), Verdict::Gone, "by its tag");
+        let plain = stored_head("/", &[]);
+        let (here, elsewhere) = (CacheKey::new("a.org", "/"), CacheKey::new("b.org", "/"));
+        assert_eq!(invalidations.verdict_of(&here, &plain, 0), Verdict::Gone, "by its host");
+        assert_eq!(invalidations.verdict_of(&elsewhere, &plain, 0), Verdict::Good);
     }
 }
 
@@ -92,6 +114,44 @@ fn a_response_with_too_many_tags_goes_with_any_of_them() {
     let invalidations = Invalidations::default();
     purge(&invalidations, What::Tag(b"other".as_slice().into()), &any());
     assert_eq!(verdict(&invalidations, "a.org", "/", &head), Verdict::Gone);
+}
+
+/// Fields that carry tags where the config says nothing.
+const FIELDS: [&str; 4] = ["surrogate-key", "cache-tag", "x-cache-tags", "xkey"];
+
+proptest! {
+    #[test]
+    fn no_tag_that_a_response_names_is_missed_and_no_other_is_meant(
+        lines in vec((0..FIELDS.len(), vec(("[a-cA-C:/]{1,3}", "[ ,\t]{1,2}"), 0..6)), 1..6),
+        fillers in prop_oneof![Just(0_usize), 900..1100_usize],
+        long in prop_oneof![Just(0_usize), 1000..1050_usize],
+        chosen: proptest::sample::Index,
+    ) {
+        let mut named: Vec<String> = vec!["l".repeat(long)];
+        named.retain(|tag| !tag.is_empty());
+        let mut said: Vec<(&'static str, String)> = Vec::new();
+        for (field, tags) in &lines {
+            let value = tags.iter().map(|(tag, separator)| format!("{separator}{tag}{separator}"));
+            said.push((FIELDS[*field], value.collect()));
+            named.extend(tags.iter().map(|(tag, _)| tag.clone()));
+        }
+        said.push((FIELDS[0], format!("{},{}", (0..fillers).map(|n| format!("f{n} ")).collect::<String>(), "l".repeat(long))));
+        let said: Vec<(&'static str, &str)> = said.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let head = stored_head("/", &said);
+        let is_over = head.tags.as_ref().is_some_and(|tags| tags.carries_every());
+        let count = named.iter().collect::<BTreeSet<_>>().len() + fillers;
+        prop_assert!(is_over == (count > 1000 || long > 1024) || count.abs_diff(1000) < 40, "{count} {long}");
+        let other = Invalidations::default();
+        purge(&other, What::Tag(b"other".as_slice().into()), &any());
+        let of_other = if is_over { Verdict::Gone } else { Verdict::Good };
+        prop_assert_eq!(verdict(&other, "a.org", "/", &head), of_other);
+        if !named.is_empty() {
+            let invalidations = Invalidations::default();
+            let tag = chosen.get(&named).as_bytes();
+            purge(&invalidations, What::Tag(tag.into()), &any());
+            prop_assert_eq!(verdict(&invalidations, "a.org", "/", &head), Verdict::Gone);
+        }
+    }
 }
 
 #[test]

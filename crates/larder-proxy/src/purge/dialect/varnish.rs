@@ -3,6 +3,9 @@
 //! In: BAN with the fields `X-Host`, `X-Url`, `X-Content-Type` and `X-Cache-Tags`, each an expression that may match
 //! anywhere; all that are there have to match. The client sends `.*` for the first three by default. PURGEKEYS has
 //! `xkey-purge` or `xkey-softpurge`, lists for Varnish's xkey; the TYPO3 extension of Ops One sends the former with BAN.
+//!
+//! Varnish's users guide has BAN with `X-Ban`, an expression for URLs, and Joomla's module sends that. Other VCL takes whole
+//! conditions of bans from this field. These are refused: as an expression, one of them would match nothing.
 
 use larder_cache::purge::{Expression, PatternText};
 
@@ -14,6 +17,11 @@ const HOST: &str = "x-host";
 const URL: &str = "x-url";
 const CONTENT_TYPE: &str = "x-content-type";
 const TAGS: &str = "x-cache-tags";
+/// Varnish's users guide.
+const BAN: &str = "x-ban";
+/// What conditions of bans begin with.
+const CONDITIONS: [&[u8]; 2] = [b"obj.", b"req."];
+const CONDITION: &str = "X-Ban has to be an expression for URLs";
 const KEYS: [&str; 2] = ["xkey-purge", "xkey-softpurge"];
 
 /// The type of the responses in which FOSHttpCacheBundle identifies users. Its older versions ban them by Cookie at a logout.
@@ -29,15 +37,33 @@ pub(super) fn read(request: &PurgeRequest<'_>, names: &mut Names) -> Option<Clai
     for name in KEYS {
         request.values(name).for_each(|value| names.list(value));
     }
+    let bans_urls = request.method == "BAN" && request.has(BAN);
+    if bans_urls {
+        read_ban_of_urls(request, names);
+    }
     if is_ban(request) {
         read_ban(request, names);
         return Some(Claim { manner: Manner::Banned, nameless: "" });
+    }
+    if bans_urls {
+        return Some(Claim { manner: Manner::BanAdded, nameless: "" });
     }
     let is_purge_of_keys = request.method == "PURGEKEYS" || KEYS.into_iter().any(|name| request.has(name));
     is_purge_of_keys.then_some(Claim {
         manner: Manner::Purged,
         nameless: "Neither header XKey-Purge or XKey-SoftPurge set",
     })
+}
+
+fn read_ban_of_urls(request: &PurgeRequest<'_>, names: &mut Names) {
+    for value in request.values(BAN) {
+        let begins = value.as_bytes().trim_ascii_start();
+        if CONDITIONS.iter().any(|condition| begins.starts_with(condition)) {
+            return names.refuse(CONDITION);
+        }
+        let target = names.expression(value);
+        names.pattern(PatternText { target, ..PatternText::default() });
+    }
 }
 
 fn read_ban(request: &PurgeRequest<'_>, names: &mut Names) {

@@ -6,6 +6,8 @@
 
 mod ask;
 mod columns;
+mod phrases;
+mod purges;
 mod text;
 
 use std::path::PathBuf;

@@ -6,10 +6,12 @@
 
 use larder_proxy::explain::{
     Candidate, Course, ExplainedFreshness, ExplainedResponse, Explanation, Judgement, OriginAnswer,
-    OriginServer, Reason, Route,
+    OriginServer, Route,
 };
 
 use super::columns::{Columns, tied};
+use super::phrases::{cited, span};
+use super::purges;
 use crate::cli::table::counted;
 
 /// Variants that are shown one by one.
@@ -32,16 +34,10 @@ pub(super) fn text(of: &Explanation, width: usize) -> String {
         answer(&mut out, origin);
     }
     removal(&mut out, of);
+    purges::of_url(&mut out, of);
     out.part("Cache-Status");
     out.row("", &of.cache_status);
     out.finish()
-}
-
-fn cited(reason: &Reason) -> String {
-    match reason.section.as_str() {
-        "" => reason.sentence.clone(),
-        section => format!("{} {}", reason.sentence, tied(&format!("[{section}]"))),
-    }
 }
 
 fn request(out: &mut Columns, of: &Explanation) {
@@ -237,6 +233,7 @@ fn variant(out: &mut Columns, place: usize, response: &ExplainedResponse, is_cho
     if !response.groups.is_empty() {
         out.row("  groups", &response.groups.join(", "));
     }
+    purges::of_response(out, response);
     if !response.cookies.is_empty() {
         out.row("  cookies", &format!("{}: every client is sent them", response.cookies.join(", ")));
     }
@@ -407,30 +404,6 @@ fn removal(out: &mut Columns, of: &Explanation) {
     for reason in &of.removal {
         out.item(&cited(reason));
     }
-}
-
-/// A number of seconds as people read it.
-fn span(seconds: f64) -> String {
-    let millis = (seconds * 1000.0).round();
-    if seconds < 1.0 && millis >= 1.0 {
-        return format!("{millis} ms");
-    }
-    let whole = seconds.round();
-    if seconds < 10.0 && (seconds - whole).abs() >= 0.05 {
-        return format!("{seconds:.1} s");
-    }
-    let plain = format!("{whole} s");
-    let units = [("d", 86_400.0), ("h", 3_600.0), ("min", 60.0)];
-    let Some((unit, length)) = units.into_iter().find(|(_, length)| whole >= *length) else {
-        return plain;
-    };
-    let count = whole / length;
-    let about = if count >= 100.0 || (count - count.round()).abs() < 0.05 {
-        format!("{count:.0}")
-    } else {
-        format!("{count:.1}")
-    };
-    format!("{plain} ({about} {unit})")
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use super::counts::{WarmAnswer, WarmCounts};
 use super::progress::{ShownAs, WarmProgress};
 use super::rate::Interval;
 use super::report::WarmReport;
-use super::through::Door;
+use super::through::ListenerAddress;
 use super::url::WarmUrl;
 
 /// Bytes of a body that are read. larder stores the rest of a longer one without this client.
@@ -47,10 +47,10 @@ pub(in crate::cli) struct WarmOptions {
 
 impl WarmOptions {
     /// The usual ones.
-    pub(in crate::cli) fn new(door: &Door) -> Self {
+    pub(in crate::cli) fn new(listener: &ListenerAddress) -> Self {
         let fields = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("*/*")), (USER_AGENT, NAME)]);
         Self {
-            address: door.address.clone(),
+            address: listener.address.clone(),
             at_once: 8,
             interval: None,
             accept_encoding: HeaderValue::from_static(ACCEPT_ENCODING),

@@ -23,17 +23,16 @@ use http::header::{HeaderName, HeaderValue};
 use larder_http::message::Scheme;
 
 use super::admin::{AdminArguments, run};
-use super::ended::failed;
-use super::exit;
 use super::output::{complain, print_all, say};
+use super::{ended, exit};
 use client::WarmClient;
 pub(super) use drive::{WarmOptions, warm};
-use error::WarmError;
+pub(super) use error::WarmError;
 use list::{Omitted, UrlList};
 pub(super) use progress::ShownAs;
 pub(super) use rate::Interval;
 pub(super) use report::WarmReport;
-pub(super) use through::Door;
+pub(super) use through::{ListenerAddress, address};
 pub(super) use url::WarmUrl;
 
 /// Fields that the connection or another option determines, and what to use in their place.
@@ -77,7 +76,7 @@ pub(super) struct WarmArguments {
     #[arg(long, value_parser = scheme, value_name = "http|https")]
     scheme: Option<Scheme>,
     /// The listener to ask [default: the first of the config (-c), else the first of the running larder]
-    #[arg(long, value_name = "ADDRESS", value_parser = through::address)]
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
     through: Option<String>,
     /// Print JSON, one object at the end, and no progress
     #[arg(long)]
@@ -97,30 +96,35 @@ struct Warmed {
 pub(super) fn command(arguments: &WarmArguments) -> ExitCode {
     match run(warmed(arguments)) {
         Ok(warmed) => tell(&warmed, arguments.json),
-        Err(WarmError::Admin(error)) => failed(&error),
-        Err(error) => {
-            complain(&error);
-            match error {
-                WarmError::NotListening(..) => say("  hint: --through names another address"),
-                WarmError::Untrusted(local, _) => say(format_args!(
-                    "  hint: put \"{local}\" into `trusted`; or --scheme http, if visitors use that"
-                )),
-                _ => {}
-            }
-            ExitCode::from(exit::FAILURE)
-        }
+        Err(error) => failed(&error, "--scheme http"),
     }
+}
+
+/// The end of a command that could not begin to warm; `plain` is what makes it ask for http URLs.
+pub(super) fn failed(error: &WarmError, plain: &str) -> ExitCode {
+    if let WarmError::Admin(error) = error {
+        return ended::failed(error);
+    }
+    complain(error);
+    match error {
+        WarmError::NotListening(..) => say("  hint: --through names another address"),
+        WarmError::Untrusted(local, _) => {
+            say(format_args!("  hint: put \"{local}\" into `trusted`; or {plain}, if visitors use that"))
+        }
+        _ => {}
+    }
+    ExitCode::from(exit::FAILURE)
 }
 
 /// Makes the list, then works it off.
 async fn warmed(arguments: &WarmArguments) -> Result<Warmed, WarmError> {
-    let door = Door::find(arguments.through.as_deref(), &arguments.admin).await?;
+    let listener = ListenerAddress::find(arguments.through.as_deref(), &arguments.admin).await?;
     let mut options = WarmOptions {
         at_once: usize::from(arguments.at_once),
         interval: arguments.rate,
         accept_encoding: arguments.accept_encoding.clone(),
         shown: if arguments.json { ShownAs::Nothing } else { ShownAs::on_stderr() },
-        ..WarmOptions::new(&door)
+        ..WarmOptions::new(&listener)
     };
     // A field that is given replaces what it would be else, and may have several lines.
     for (name, _) in &arguments.fields {
@@ -136,11 +140,11 @@ async fn warmed(arguments: &WarmArguments) -> Result<Warmed, WarmError> {
         list.add_file(path).map_err(failed)?;
     }
     let sitemaps: Vec<_> = arguments.sitemaps.iter().map(|url| list.as_asked(url.clone())).collect();
-    door.check(list.urls.iter().chain(&sitemaps)).await?;
+    listener.check(list.urls.iter().chain(&sitemaps)).await?;
     if !sitemaps.is_empty() {
         let mut client = WarmClient::new(options.address.clone(), options.fields.clone());
         sitemaps::add(&sitemaps, &mut client, &mut list).await;
-        door.check(&list.urls).await?;
+        listener.check(&list.urls).await?;
     }
     list.finish();
     Ok(Warmed { omitted: list.omitted, report: warm(list.urls, options).await })

@@ -19,7 +19,7 @@ use crate::cli::admin::{AdminArguments, reachable};
 
 /// A listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::cli) struct Door {
+pub(in crate::cli) struct ListenerAddress {
     /// Host and port.
     pub(in crate::cli) address: String,
     /// Whose word on the scheme counts, where that is known.
@@ -39,7 +39,7 @@ struct Listening {
     kind: String,
 }
 
-impl Door {
+impl ListenerAddress {
     /// The one that is named, else the first of the config, else the first of the running larder.
     ///
     /// # Errors
@@ -112,7 +112,7 @@ fn beside(admin: &str, listening: SocketAddr) -> String {
 }
 
 /// Reads `--through`.
-pub(super) fn address(text: &str) -> Result<String, String> {
+pub(in crate::cli) fn address(text: &str) -> Result<String, String> {
     if let Ok(address) = text.parse::<SocketAddr>() {
         return Ok(reachable(address).to_string());
     }
@@ -162,16 +162,16 @@ mod tests {
         let urls = |list: &[&str]| -> Vec<_> {
             list.iter().map(|url| WarmUrl::parse(url).expect("a URL")).collect()
         };
-        let door = |trusted: Option<&str>| Door {
+        let listener = |trusted: Option<&str>| ListenerAddress {
             address: String::new(),
             trusted: trusted.map(|list| list.split(' ').filter_map(|one| one.parse().ok()).collect()),
         };
         let local: IpAddr = [127, 0, 0, 1].into();
         let https = urls(&["http://a/", "https://a/"]);
-        assert!(door(Some("127.0.0.0/8")).believes(local, &https).is_ok());
-        assert!(door(None).believes(local, &https).is_ok());
-        assert!(door(Some("")).believes(local, &urls(&["http://a/"])).is_ok());
-        let refused = door(Some("10.0.0.0/8 ::1")).believes(local, &https).expect_err("not trusted");
+        assert!(listener(Some("127.0.0.0/8")).believes(local, &https).is_ok());
+        assert!(listener(None).believes(local, &https).is_ok());
+        assert!(listener(Some("")).believes(local, &urls(&["http://a/"])).is_ok());
+        let refused = listener(Some("10.0.0.0/8 ::1")).believes(local, &https).expect_err("not trusted");
         assert!(refused.to_string().contains("127.0.0.1 is not in `trusted`"), "{refused}");
     }
 }

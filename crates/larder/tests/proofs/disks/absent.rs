@@ -111,11 +111,11 @@ async fn a_disk_that_is_absent_at_the_start_is_used_when_it_comes_and_what_was_p
     // What is purged is gone, and the purge says that the disk did not confirm it.
     let purged = catalogue.resources[0];
     let version = catalogue.change(purged);
-    let url = format!("http://localhost{}", purged.target());
+    let url = purged.url();
     let output = run(&larder, &["rm", &url]).await;
     let said = text(&output.stderr);
     assert!(output.status.code() == Some(1) && said.contains("is absent"), "{:?} {said}", output.status);
-    catalogue.acknowledge(purged, version);
+    catalogue.acknowledge(purged, version, "larder rm");
     assert!(!find_all(larder.addr, catalogue).await.contains(&purged), "it is gone from memory");
 
     shelf.bring_back();
@@ -127,11 +127,11 @@ async fn a_disk_that_is_absent_at_the_start_is_used_when_it_comes_and_what_was_p
     let version = catalogue.change(purged);
     let output = run(&larder, &["rm", &url]).await;
     assert!(output.status.success(), "{output:?}");
-    catalogue.acknowledge(purged, version);
+    catalogue.acknowledge(purged, version, "larder rm");
     read_all(larder.addr, catalogue).await;
     for resource in &catalogue.resources {
         // What memory had since before the disk came is fetched again, and goes to the disk now.
-        run(&larder, &["rm", &format!("http://localhost{}", resource.target())]).await;
+        run(&larder, &["rm", &resource.url()]).await;
     }
     read_all(larder.addr, catalogue).await;
     let is_written = async || larder.metrics().await.sum("larder_disk_queued_bytes") == 0;
@@ -192,7 +192,7 @@ async fn a_disk_that_comes_back_under_load_costs_nobody_an_answer() {
         shelf.fill(&origin.catalogue).await;
         shelf.take_away();
         let larder = Process::run_config(&shelf.site.config).await;
-        let load = Load::new(larder.addr, &origin.catalogue);
+        let load = Load::new(&larder, &origin.catalogue);
         let clients = load.begin(CLIENTS, &format!("{seed} {layout}"));
         let serves = async |more: u64| {
             let enough = load.tally.answers.load(Ordering::Relaxed) + more;

@@ -1,7 +1,7 @@
 //! A larder with disks is killed at random moments of its life and started again on what it left behind.
 //!
 //! After each start every byte that it serves is right: of the version that was acknowledged last or a later one, never
-//! torn, and what lay whole on its disks is a hit. The seed is printed; LARDER_SEED repeats it (the schedule of threads is
+//! torn, and what lay whole on its disks is a hit. POSTs acknowledge versions, and purges by URL and by tag, hard and soft. The seed is printed; LARDER_SEED repeats it (the schedule of threads is
 //! the machine's). LARDER_KILLS says how often, in all layouts together; `make torture` asks for 500.
 
 use std::sync::atomic::Ordering;
@@ -43,9 +43,9 @@ async fn kills_of(layout: &str) {
     let origin = Origin::start(Catalogue::new(RESOURCES));
     let site = Site::new(&origin.url(), layout);
     let mut larder = started(&site).await;
-    let (mut answers, mut posts, mut found, mut fewest) = (0, 0, 0, usize::MAX);
+    let (mut answers, mut posts, mut purges, mut found, mut fewest) = (0, 0, 0, 0, usize::MAX);
     for kill in 0..kills() {
-        let load = Load::new(larder.addr, &origin.catalogue);
+        let load = Load { has_purges: true, ..Load::new(&larder, &origin.catalogue) };
         let clients = load.begin(CLIENTS, &format!("{seed} {layout} {kill}"));
         tokio::time::sleep(Duration::from_millis(100 + draws.below(900))).await;
         load.is_dying.store(true, Ordering::SeqCst);
@@ -62,13 +62,15 @@ async fn kills_of(layout: &str) {
         (found, fewest) = (found + hits, fewest.min(hits));
         answers += load.tally.answers.load(Ordering::Relaxed);
         posts += load.tally.posts.load(Ordering::Relaxed);
+        purges += load.tally.purges.load(Ordering::Relaxed);
     }
     let kills = kills();
     println!(
-        "{layout}: {kills} kills, {answers} answers and {posts} POSTs before them; of {RESOURCES} resources \
+        "{layout}: {kills} kills, {answers} answers, {posts} POSTs and {purges} purges before them; of {RESOURCES} resources \
          {} found again on average, {fewest} at least",
         found as u64 / kills
     );
+    assert!(purges > 0, "nothing was purged");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

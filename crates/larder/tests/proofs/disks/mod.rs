@@ -12,6 +12,7 @@ mod large;
 pub(crate) mod load;
 pub(crate) mod mounted;
 pub(crate) mod origin;
+pub(crate) mod purging;
 pub(crate) mod running;
 mod slow;
 mod throttle;
@@ -60,7 +61,8 @@ impl Site {
         let listed: Vec<String> =
             disks.iter().map(|path| format!("{{ path = {path:?}, size = \"{DISK_SIZE}\" }}")).collect();
         let store = format!(
-            "[stores.default]\nmemory = \"8MiB\"\nlayout = \"{layout}\"\ndisks = [{}]\n",
+            "{}[stores.default]\nmemory = \"8MiB\"\nlayout = \"{layout}\"\ndisks = [{}]\n",
+            purging::site_line(),
             listed.join(", ")
         );
         let text = crate::support::config(origin, "workers = 2", &store);

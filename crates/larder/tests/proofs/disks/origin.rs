@@ -20,7 +20,17 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
+    /// All that it has is fresh for a day.
     pub(crate) fn start(catalogue: Catalogue) -> Self {
+        Self::with(catalogue, answer)
+    }
+
+    /// Much of it is stale after a second, and the origin confirms what has not changed.
+    pub(crate) fn with_short_lifetimes(catalogue: Catalogue) -> Self {
+        Self::with(catalogue, short_lived)
+    }
+
+    fn with(catalogue: Catalogue, answer: fn(&Catalogue, Resource, &str) -> Answer) -> Self {
         let (catalogue, gets) = (Arc::new(catalogue), Arc::<AtomicU64>::default());
         let choose = {
             let (catalogue, gets) = (Arc::clone(&catalogue), Arc::clone(&gets));
@@ -53,8 +63,10 @@ impl Origin {
 
 fn answer(catalogue: &Catalogue, resource: Resource, flavour: &str) -> Answer {
     let version = catalogue.version(resource);
-    let tag = format!("ETag: \"v{version}\"");
+    let tag = format!("ETag: {}", resource.etag(version, flavour));
+    let names = resource.names();
     let mut fields = vec![tag.as_str(), "Cache-Control: max-age=86400"];
+    fields.extend(names.iter().map(String::as_str));
     if resource.has_flavours() {
         fields.push("Vary: X-Flavour");
     }
@@ -66,4 +78,14 @@ fn answer(catalogue: &Catalogue, resource: Resource, flavour: &str) -> Answer {
         pause: Some("2ms".to_owned()),
         ..answer_of(&fields, resource.bytes)
     }
+}
+
+fn short_lived(catalogue: &Catalogue, resource: Resource, flavour: &str) -> Answer {
+    let answer = answer(catalogue, resource, flavour);
+    let is_lifetime = |line: &String| line.starts_with("Cache-Control");
+    let lifetime = format!("Cache-Control: {}", resource.short_lifetime());
+    let others = answer.fields.iter().filter(|line| !is_lifetime(line)).cloned();
+    let fields = others.chain([lifetime]).collect();
+    // So long that others come meanwhile, and purges.
+    Answer { fields, conditional: true, delay: Some("2ms".to_owned()), ..answer }
 }

@@ -39,7 +39,7 @@ impl Running {
     /// Of a config before that origin.
     pub(crate) async fn start(config: &Path, origin: Origin, held: impl Any, name: &str) -> Self {
         let larder = Process::run_config(config).await;
-        let load = Load::new(larder.addr, &origin.catalogue);
+        let load = Load::new(&larder, &origin.catalogue);
         let seed = super::seed();
         println!("{name}: LARDER_SEED={seed}");
         let clients = load.begin(CLIENTS, &format!("{seed} {name}"));

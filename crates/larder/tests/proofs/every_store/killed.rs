@@ -25,7 +25,7 @@ async fn kills_of(kind: Kind) {
     let stand = Stand::new(kind, &origin.url());
     let mut larder = stand.start().await;
     for kill in 0..KILLS {
-        let load = Load::new(larder.addr, &origin.catalogue);
+        let load = Load { has_purges: true, ..Load::new(&larder, &origin.catalogue) };
         let clients = load.begin(CLIENTS, &format!("{seed} {kind:?} {kill}"));
         tokio::time::sleep(Duration::from_millis(200 + draws.below(600))).await;
         load.is_dying.store(true, Ordering::SeqCst);

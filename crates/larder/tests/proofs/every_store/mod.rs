@@ -11,13 +11,16 @@ mod memory;
 mod one_fetch;
 mod purges;
 mod spilled;
+mod stamps;
 
 use std::path::{Path, PathBuf};
 
+use crate::disks::purging;
 use crate::support::{Process, until};
 
 /// Of each disk, and of a directory of files: two of them go on a file system of [`Mounted`](crate::disks::mounted::Mounted).
 const SIZE: &str = "16MiB";
+const MEMORY: &str = "8MiB";
 
 /// What a store keeps its responses in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,19 +77,31 @@ struct Stand {
 impl Stand {
     /// Directories of its own.
     fn new(kind: Kind, origin: &str) -> Self {
+        Self::with_memory(kind, origin, MEMORY)
+    }
+
+    /// The same, with so much memory.
+    fn with_memory(kind: Kind, origin: &str, memory: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().to_owned();
-        Self::made(kind, origin, folder, &path, &path)
+        Self::made(kind, (origin, memory), folder, &path, &path)
     }
 
     /// The first directory within `first`, the second, where there is one, within `second`.
     fn within(kind: Kind, origin: &str, first: &Path, second: &Path) -> Self {
-        Self::made(kind, origin, tempfile::tempdir().unwrap(), first, second)
+        Self::made(kind, (origin, MEMORY), tempfile::tempdir().unwrap(), first, second)
     }
 
-    fn made(kind: Kind, origin: &str, folder: tempfile::TempDir, first: &Path, second: &Path) -> Self {
+    fn made(
+        kind: Kind,
+        (origin, memory): (&str, &str),
+        folder: tempfile::TempDir,
+        first: &Path,
+        second: &Path,
+    ) -> Self {
         let places = vec![first.join("place-0"), second.join("place-1")];
-        let text = crate::support::config(origin, "workers = 2", &kind.table("default", "8MiB", &places));
+        let site = purging::site_line() + &kind.table("default", memory, &places);
+        let text = crate::support::config(origin, "workers = 2", &site);
         let config = folder.path().join("larder.toml");
         std::fs::write(&config, text).unwrap();
         Self { kind, config, places, _folder: folder }

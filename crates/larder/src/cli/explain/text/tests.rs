@@ -7,7 +7,8 @@ use larder_proxy::explain::{
 };
 
 use super::super::columns::WIDTH;
-use super::{left, span};
+use super::super::phrases::span;
+use super::left;
 
 fn text(of: &Explanation) -> String {
     super::text(of, WIDTH)
@@ -45,6 +46,10 @@ fn response(selected: bool) -> ExplainedResponse {
         selected,
         invalidated: false,
         soft: false,
+        every_tag: false,
+        tags: Vec::new(),
+        invalidated_seconds: None,
+        purge: None,
         gone: false,
         status: 200,
         body_bytes: 10,
@@ -71,6 +76,7 @@ fn response(selected: bool) -> ExplainedResponse {
 fn hit() -> Explanation {
     let part = |name: &str, value: &str| KeyPart { name: name.to_owned(), value: Some(value.to_owned()) };
     Explanation {
+        purge: None,
         request: AskedRequest {
             method: "GET".to_owned(),
             url: "http://a.example/x?b&utm=1".to_owned(),
@@ -102,6 +108,7 @@ fn hit() -> Explanation {
             reordered: false,
         }),
         stored: Stored {
+            last_purge: None,
             stores: vec![
                 LookedThrough { store: "default".to_owned(), places: vec!["memory".to_owned()] },
                 LookedThrough { store: "big".to_owned(), places: vec!["memory".to_owned(), "/a".to_owned()] },
