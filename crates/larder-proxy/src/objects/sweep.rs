@@ -56,8 +56,10 @@ impl Proxy {
 
     /// What of it is stale by a purge that came after the one with the number `before` is counted; what stays is noted for `walk`.
     fn sweep(&self, store: &Store, state: u64, before: u64, mut walk: Option<&mut StoreWalk>) {
+        let since = self.invalidations.forgotten();
         store.memory().each_not_cleared_at(state, |key, response| {
-            let verdict = self.invalidations.verdict(key, response);
+            // Another walk has ended meanwhile, and met it.
+            let Some(verdict) = self.invalidations.verdict(key, response, since) else { return };
             if verdict == Verdict::Good {
                 return;
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use larder_cache::purge::{Mode, Scope, Selector};
-use larder_cache::{CachePolicy, ExchangeTimes, Storability, StoredHead};
+use larder_cache::{CachePolicy, ExchangeTimes, Storability, StoredHead, Verdict};
 use larder_disk::engine::{DiskSettings, DiskSize};
 use larder_disk::{Disks, Layout};
 use larder_files::{FileStore, FilesSettings};
@@ -154,6 +154,38 @@ async fn a_predicate_outlives_the_fetches_from_before_it() {
     assert_eq!(walked(&fixture, &id).1.names, 2);
     drop(flight);
     assert_eq!(walked(&fixture, &id).1.names, 0);
+    fixture.stores[0].1.close();
+}
+
+#[tokio::test]
+async fn what_was_found_before_a_walk_is_not_good_after_it() {
+    let (clock, folder) = (Clock::default(), tempfile::tempdir().unwrap());
+    let fixture = started(on_disks(folder.path(), 1, &clock), clock.clone());
+    for target in ["/a", "/b"] {
+        store(&fixture, target, &[("surrogate-key", "a")]);
+    }
+    let invalidations = &fixture.worker.proxy.invalidations;
+    let of = |target: &str| {
+        let mut head = crate::testing::request("/");
+        let Url { authority, target, .. } = Url::parse(&format!("http://example.com{target}")).unwrap();
+        (head.authority, head.target) = (authority, target);
+        key::key(&head, &KeySettings::default(), b"")
+    };
+    let found = |target| fixture.stores[0].1.responses(&of(target), clock.now().monotonic).0;
+    // Two requests have found them, and are held up before they judge them.
+    let (since, [one, other]) = (invalidations.forgotten(), ["/a", "/b"].map(found));
+    let id = purge(&fixture, tag("a"), Mode::Hard).await;
+    let judged =
+        |target, response: &StoredResponse, since| invalidations.verdict(&of(target), response, since);
+    assert_eq!(judged("/a", &one[0], since), Some(Verdict::Gone));
+    assert_eq!(walked(&fixture, &id).1.names, 0);
+    for _ in 0..2 {
+        assert_eq!([judged("/a", &one[0], since), judged("/b", &other[0], since)], [None; 2]);
+    }
+    // What is found from now on is newer than the purge, or was met by the walk.
+    assert_eq!((found("/a").len(), found("/b").len()), (0, 0));
+    store(&fixture, "/a", &[("surrogate-key", "a")]);
+    assert_eq!(judged("/a", &found("/a")[0], since), Some(Verdict::Good));
     fixture.stores[0].1.close();
 }
 
