@@ -138,9 +138,19 @@ async fn what_lies_on_disks_goes_is_counted_and_its_predicates_retire() {
 async fn a_predicate_outlives_the_fetches_from_before_it() {
     let (clock, folder) = (Clock::default(), tempfile::tempdir().unwrap());
     let fixture = started(on_disks(folder.path(), 1, &clock), clock.clone());
+    let flight = fetching(&fixture);
+    let id = purge(&fixture, tag("a"), Mode::Hard).await;
+    assert_eq!(walked(&fixture, &id).1.names, 2);
+    drop(flight);
+    assert_eq!(walked(&fixture, &id).1.names, 0);
+    fixture.stores[0].1.close();
+}
+
+/// A fetch that is under way until it is dropped.
+fn fetching(fixture: &Fixture) -> impl Drop {
     let (key, request) = (CacheKey::new("example.com", "/"), Arc::new(crate::testing::request("/")));
     let invalidations = &fixture.worker.proxy.invalidations;
-    let flight = fixture.worker.proxy.flights.alone(FlightRequest {
+    fixture.worker.proxy.flights.alone(FlightRequest {
         key: &key,
         rule: RuleNumber::unique(),
         request: &request,
@@ -148,12 +158,37 @@ async fn a_predicate_outlives_the_fetches_from_before_it() {
         wants_content: true,
         number: &|| invalidations.current(),
         arrived: invalidations.current(),
-        begun: clock.now(),
-    });
-    let id = purge(&fixture, tag("a"), Mode::Hard).await;
-    assert_eq!(walked(&fixture, &id).1.names, 2);
+        begun: fixture.clock.now(),
+    })
+}
+
+#[tokio::test]
+async fn what_stays_is_counted_once_however_long_a_fetch_takes() {
+    let (clock, folder) = (Clock::default(), tempfile::tempdir().unwrap());
+    let files = FileStore::open(&FilesSettings::new(folder.path(), 1 << 30)).unwrap();
+    while !files.usage().is_counted {
+        std::thread::yield_now();
+    }
+    let fixture = started(Store::new(&SETTINGS, Some(files)), clock.clone());
+    store(&fixture, "/a", &[("surrogate-key", "a"), ("etag", "\"a\"")]);
+    assert!(fixture.stores[0].1.settle());
+    std::fs::write(folder.path().join("example.com/hand"), "by hand").unwrap();
+    let flight = fetching(&fixture);
+    let first = purge(&fixture, tag("a"), Mode::Soft).await;
+    for _ in 0..3 {
+        let (receipt, _) = walked(&fixture, &first);
+        assert_eq!((receipt.softened, receipt.by_hand), (1, 1));
+    }
+    // The next purge is counted by the next walk, and the first is not again.
+    let second = purge(&fixture, tag("a"), Mode::Soft).await;
+    for _ in 0..3 {
+        let counted = [&first, &second].map(|id| {
+            let (receipt, _) = walked(&fixture, id);
+            (receipt.softened, receipt.by_hand)
+        });
+        assert_eq!(counted, [(1, 1); 2]);
+    }
     drop(flight);
-    assert_eq!(walked(&fixture, &id).1.names, 0);
     fixture.stores[0].1.close();
 }
 
