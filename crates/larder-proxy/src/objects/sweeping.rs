@@ -23,10 +23,10 @@ use crate::key;
 use crate::purges::{AuditEntry, Dialect, Order, Sender};
 use crate::settings::{KeySettings, RuleNumber};
 
-const SETTINGS: MemoryStoreSettings = MemoryStoreSettings { memory: 8 << 20, max_object: 1 << 20 };
+pub(super) const SETTINGS: MemoryStoreSettings = MemoryStoreSettings { memory: 8 << 20, max_object: 1 << 20 };
 
 /// A store with `disks` disks below a directory.
-fn on_disks(folder: &Path, disks: usize, clock: &Clock) -> Arc<Store> {
+pub(super) fn on_disks(folder: &Path, disks: usize, clock: &Clock) -> Arc<Store> {
     let disk = |number: usize| DiskSettings {
         path: folder.join(number.to_string()),
         size: DiskSize::Bytes(64 << 20),
@@ -38,7 +38,7 @@ fn on_disks(folder: &Path, disks: usize, clock: &Clock) -> Arc<Store> {
 }
 
 /// A larder with this store, as it is after a start.
-fn started(store: Arc<Store>, clock: Clock) -> Fixture {
+pub(super) fn started(store: Arc<Store>, clock: Clock) -> Fixture {
     Fixture::of(vec![("store".to_owned(), store)], clock, tempfile::tempdir().unwrap())
 }
 
