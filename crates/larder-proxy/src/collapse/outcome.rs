@@ -13,6 +13,7 @@ use larder_store::{Reader, StoredResponse, StreamingBody};
 
 use super::Storing;
 use crate::failure::Failure;
+use crate::invalidation::Forgotten;
 
 /// How a flight ended for one who waited for it.
 pub(crate) enum FlightOutcome {
@@ -27,8 +28,8 @@ pub(crate) enum FlightOutcome {
     },
     /// A stored response that the origin has confirmed, and the fields of the 304 that are for the leader alone.
     Confirmed { stored: Arc<StoredResponse>, own: HeaderMap },
-    /// A stored response in place of the origin's error of this status.
-    StandIn { stored: Arc<StoredResponse>, status: StatusCode },
+    /// A stored response in place of the origin's error of this status, and since when it has been found.
+    StandIn { stored: Arc<StoredResponse>, since: Forgotten, status: StatusCode },
     /// The origin's answer as it is, for the leader alone.
     Passed(PassedAnswer),
     /// The answer is for nobody but the client that asks: followers go alone.
@@ -54,7 +55,9 @@ impl FlightOutcome {
             Self::Confirmed { stored, .. } => {
                 Self::Confirmed { stored: Arc::clone(stored), own: HeaderMap::new() }
             }
-            Self::StandIn { stored, status } => Self::StandIn { stored: Arc::clone(stored), status: *status },
+            Self::StandIn { stored, since, status } => {
+                Self::StandIn { stored: Arc::clone(stored), since: *since, status: *status }
+            }
             Self::Passed(_) | Self::Unshared => Self::Unshared,
             Self::NotForOthers => Self::NotForOthers,
             Self::Overtaken => Self::Overtaken,

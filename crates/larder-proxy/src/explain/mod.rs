@@ -206,7 +206,8 @@ impl Walk<'_> {
             LookupResult::Fresh { stored, .. } if stored.body.is_by_hand() => self.by_hand(&stored),
             LookupResult::Fresh { stored, ttl, .. } => self.hit(&stored, ttl.is_zero()),
             LookupResult::Refresh { stored, ground, .. } => {
-                let head = self.worker.proxy.invalidations.head_of(key, &stored);
+                let invalidations = &self.worker.proxy.invalidations;
+                let head = invalidations.head_of(key, &stored, invalidations.forgotten());
                 self.refreshed(head.as_deref().unwrap_or(&stored.head), ground)
             }
             LookupResult::Miss(miss) => self.missed(key, miss, under),
@@ -301,7 +302,7 @@ impl Walk<'_> {
                 outlook
             }
             (None, Some(selected)) => {
-                let head = self.worker.proxy.invalidations.head_of(key, selected);
+                let head = self.worker.proxy.invalidations.head_of(key, selected, miss.since);
                 self.with_stored(outlook, head.as_deref().unwrap_or(&selected.head), &others)
             }
             (None, None) => {

@@ -12,6 +12,7 @@ use larder_http::time::Now;
 use larder_observe::CacheId;
 use larder_store::CacheKey;
 
+use crate::invalidation::Forgotten;
 use crate::lookup::file_of;
 use crate::respond;
 
@@ -42,10 +43,11 @@ struct Lying {
 impl Lying {
     fn of(
         walk: &Walk<'_>,
-        (key, response): (&CacheKey, Arc<larder_store::StoredResponse>),
+        (key, response, since): (&CacheKey, Arc<larder_store::StoredResponse>, Forgotten),
         (store, places, held_back): (CacheId, Vec<String>, Option<Reason>),
     ) -> Self {
-        let verdict = walk.worker.proxy.invalidations.verdict(key, &response);
+        let verdict = walk.worker.proxy.invalidations.verdict(key, &response, since);
+        let verdict = verdict.unwrap_or(Verdict::Gone);
         Self {
             purge: (verdict != Verdict::Good).then(|| walk.purge_that_ended(key, &response)).flatten(),
             selected: response.head.vary.selects(&walk.head().fields)
@@ -68,19 +70,20 @@ impl Lying {
 impl Under {
     pub(super) async fn look(walk: &Walk<'_>, key: &CacheKey) -> Self {
         let (mut whole, mut parts, mut hit_for_miss) = (Vec::new(), Vec::new(), false);
+        let since = walk.worker.proxy.invalidations.forgotten();
         for (store, id) in walk.settings.stores() {
             let (own, is_marked) = store.responses(key, walk.now.monotonic);
             hit_for_miss |= is_marked;
             if let Some((response, path)) = file_of(walk.settings, store, walk.head(), walk.now).await {
                 let path = visible(path.as_os_str().as_bytes());
-                whole.push(Lying::of(walk, (key, response), (id, vec![path], None)));
+                whole.push(Lying::of(walk, (key, response, since), (id, vec![path], None)));
             }
             let of_parts = key.of_parts();
             let (own_parts, _) = store.responses(&of_parts, walk.now.monotonic);
             for (found, key, into) in [(own, key, &mut whole), (own_parts, &of_parts, &mut parts)] {
                 into.extend(found.into_iter().map(|response| {
                     let (places, held_back) = walk.lies_in(store, key, &response);
-                    Lying::of(walk, (key, response), (id, places, held_back))
+                    Lying::of(walk, (key, response, since), (id, places, held_back))
                 }));
             }
         }

@@ -16,6 +16,7 @@ use super::task::{Candidates, FetchTask};
 use crate::background::BackgroundSlot;
 use crate::collapse::{FlightGuard, FlightRequest, Role};
 use crate::fetch;
+use crate::invalidation::Forgotten;
 use crate::labels::RefreshKind;
 
 /// What is stored of a body with gaps, and in which store.
@@ -45,6 +46,7 @@ impl Behind {
             content: task.content.clone(),
             offered: Candidates::default(),
             before: None,
+            since: Forgotten::default(),
             seldom: false,
             completing: None,
             is_behind: true,
@@ -82,9 +84,10 @@ impl Behind {
             begun: now,
         };
         let of_parts = key.of_parts();
+        let since = proxy.invalidations.forgotten();
         let is_there = || {
-            let is_good =
-                proxy.invalidations.verdict(&of_parts, &part) == Verdict::Good && part.body.is_there();
+            let verdict = proxy.invalidations.verdict(&of_parts, &part, since);
+            let is_good = verdict == Some(Verdict::Good) && part.body.is_there();
             let mut stores = task.settings.stores();
             is_good
                 && stores.any(|(store, _)| {

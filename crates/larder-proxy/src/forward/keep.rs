@@ -86,8 +86,10 @@ impl Keeper<'_> {
         let key = self.guard.key().of_parts();
         let (received, invalidations) =
             (part.0.freshness.received.monotonic, &self.worker.proxy.invalidations);
+        let since = invalidations.forgotten();
         let (there, _) = self.store.responses(&key, received);
-        let is_good = |other: &StoredResponse| invalidations.verdict(&key, other) == Verdict::Good;
+        let is_good =
+            |other: &StoredResponse| invalidations.verdict(&key, other, since) == Some(Verdict::Good);
         let mut joined = part;
         for other in there.iter().filter(|other| self.is_selected(other) && is_good(other)) {
             if let Some(both) = self.join(&joined, other) {

@@ -141,7 +141,7 @@ async fn take(
     if answer.status != StatusCode::NOT_MODIFIED {
         if let Some(stored) = stand_in(&task, (guard.key(), stood), answer.status) {
             note_failure(&task, stood, RefreshFailure::Error);
-            guard.conclude(FlightOutcome::StandIn { stored, status: answer.status });
+            guard.conclude(FlightOutcome::StandIn { stored, since: task.since, status: answer.status });
             return None;
         }
         let freshness = match is_overtaken(&task, &guard, stood) {
@@ -244,7 +244,7 @@ fn stand_in(
     let (cause, stored) = (StaleCause::of_status(status)?, stored?);
     let proxy = &task.worker.proxy;
     // What was removed meanwhile is still for those who came before that.
-    let head = proxy.invalidations.head_before_removal(key, stored)?;
+    let head = proxy.invalidations.head_before_removal(key, stored, task.since)?;
     let now = proxy.clock.now();
     let allowed = larder_cache::may_serve_stale(&head, now, cause, &task.settings.policy);
     allowed.is_ok().then(|| Arc::clone(stored))

@@ -188,7 +188,7 @@ impl Model {
                     self.uses(url, stored, Way::ToValidate, arrived).await;
                 }
                 let others = miss.others_offered(&head.fields);
-                let candidates = Candidates { selected: miss.selected.clone(), others };
+                let candidates = Candidates { selected: miss.selected.clone(), others, since: miss.since };
                 let sent = Arc::new(fetch::for_flight(&head, miss.marked, false));
                 self.board((url, arrived), (sent, key), Some(&miss), candidates);
             }

@@ -15,6 +15,7 @@ use crate::asked::Asker;
 use crate::background::ORPHAN_TIMES;
 use crate::collapse::FlightGuard;
 use crate::fetch::ClientHop;
+use crate::invalidation::Forgotten;
 use crate::settings::RuleSettings;
 use crate::worker::Worker;
 use crate::worker_plan::WorkerPlan;
@@ -35,6 +36,8 @@ pub(crate) struct FetchTask {
     pub(crate) offered: Candidates,
     /// What was stored for the request: what it brings takes its place, or ends it.
     pub(crate) before: Option<Arc<StoredResponse>>,
+    /// How far predicates had been forgotten before that was looked for.
+    pub(crate) since: Forgotten,
     /// The URL has not been asked for often enough for its response to be stored.
     pub(crate) seldom: bool,
     /// A stored part, and what of the whole is asked for: only the rest.
@@ -68,6 +71,8 @@ pub(crate) struct Candidates {
     pub(crate) selected: Option<Arc<StoredResponse>>,
     /// Those of other requests to the same key, newest first.
     pub(crate) others: SmallVec<[Arc<StoredResponse>; 4]>,
+    /// How far predicates had been forgotten before they were looked for.
+    pub(crate) since: Forgotten,
 }
 
 impl Candidates {

@@ -23,6 +23,11 @@ impl Invalidations {
         self.last.load(Ordering::Acquire)
     }
 
+    /// The same when every predicate up to it is entered, and the state in which they are.
+    pub(crate) fn entered(&self) -> (u64, u64) {
+        self.predicates.at(|| self.current())
+    }
+
     /// The number of a new one.
     pub(super) fn next(&self) -> u64 {
         self.last.fetch_add(1, Ordering::AcqRel) + 1

@@ -101,13 +101,16 @@ fn take_over(invalidations: &Invalidations, notes: Vec<Note>, now: Now) {
 /// A note whose predicate was dropped to make room is kept, since a journal has more of it; one whose predicate has retired is not.
 pub(crate) fn needed(invalidations: &Invalidations, notes: Vec<Note>, lost: u64) -> Vec<Note> {
     invalidations.predicates.note_lost(lost);
-    let is_needed = |note: &Note| match noted(&note.what) {
+    let forgotten = invalidations.predicates.forgotten();
+    let means_something = |note: &Note| match noted(&note.what) {
         // URLs are bounded, and their notes bear them out.
         Noted::Base(..) => true,
         Noted::Name(name, _) => invalidations.predicates.keeps(name, None, note.number),
         Noted::Purge(predicate) => invalidations.keeps(&predicate, note.number),
         Noted::All => invalidations.predicates.keeps_all(note.number),
     };
+    // Nothing with so high a number was forgotten. That is known without reading the note, which takes long: a pattern is compiled for it.
+    let is_needed = |note: &Note| note.number > forgotten || means_something(note);
     notes.into_iter().filter(is_needed).collect()
 }
 

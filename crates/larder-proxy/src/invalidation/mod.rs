@@ -42,6 +42,7 @@ pub(crate) use effects::How;
 pub(crate) use fetch::FetchMark;
 pub(crate) use groups::note_groups;
 use kind::Subject;
+pub(crate) use memo::Forgotten;
 pub use predicates::PredicateCounts;
 pub(crate) use purged::{concerns, how, note_of};
 pub(crate) use reach::Joined;
@@ -49,19 +50,26 @@ pub use reach::{Heard, Reach};
 pub(crate) use retire::StoreWalk;
 
 impl Invalidations {
-    /// What invalidations have left of a stored response that lies under `key`.
+    /// What invalidations have left of a stored response that lies under `key` and was found at `since`. `None` where something was
+    /// forgotten since that may have named it: it is used no more than one that is gone.
     #[inline]
-    pub(crate) fn verdict(&self, key: &CacheKey, stored: &StoredResponse) -> Verdict {
+    pub(crate) fn verdict(
+        &self,
+        key: &CacheKey,
+        stored: &StoredResponse,
+        since: Forgotten,
+    ) -> Option<Verdict> {
         match self.is_known_good(&stored.judged, key.hash(), stored.number) {
-            true => Verdict::Good,
-            false => self.compare(key, stored),
+            true => Some(Verdict::Good),
+            false => self.compare(key, stored, since),
         }
     }
 
     #[cold]
-    fn compare(&self, key: &CacheKey, stored: &StoredResponse) -> Verdict {
+    fn compare(&self, key: &CacheKey, stored: &StoredResponse, since: Forgotten) -> Option<Verdict> {
         let subject = Subject { key, head: Some(&stored.head) };
-        match self.look_closer(&stored.judged, &subject, stored.number) {
+        let verdict = self.look_closer(&stored.judged, &subject, (stored.number, since))?;
+        Some(match verdict {
             Verdict::Invalid { since: Some(since) } => {
                 Verdict::Invalid { since: Some(stored.judged.note_invalid(since)) }
             }
@@ -69,11 +77,11 @@ impl Invalidations {
                 Verdict::Soft { since: Some(stored.judged.note_invalid(since)) }
             }
             other => other,
-        }
+        })
     }
 
     /// The same of a response that is not, or not yet, in an index: with this head, to a request for `key`, fetched after
-    /// `number`.
+    /// `number`. By the predicates that there are now.
     pub(crate) fn verdict_of(&self, key: &CacheKey, head: &StoredHead, number: u64) -> Verdict {
         let (of_base, _) = self.table.verdict(key.hash(), number);
         of_base.and(self.predicates.verdict(&Subject { key, head: Some(head) }, number).0)
@@ -99,14 +107,15 @@ impl Invalidations {
         self.predicates.cause(&Subject { key, head: Some(head) }, number)
     }
 
-    /// The head of a stored response, as it counts where an origin fails: an invalidation has ended its lifetime. `None` where
-    /// nothing of it may be used.
+    /// The head of a stored response that was found at `since`, as it counts where an origin fails: an invalidation has ended its
+    /// lifetime. `None` where nothing of it may be used.
     pub(crate) fn head_of<'a>(
         &self,
         key: &CacheKey,
         stored: &'a StoredResponse,
+        since: Forgotten,
     ) -> Option<Cow<'a, StoredHead>> {
-        match self.verdict(key, stored) {
+        match self.verdict(key, stored, since)? {
             Verdict::Good => Some(Cow::Borrowed(&*stored.head)),
             Verdict::Soft { since } | Verdict::Invalid { since } => {
                 Some(Cow::Owned(stored.head.invalidated(since)))
@@ -120,10 +129,11 @@ impl Invalidations {
         &self,
         key: &CacheKey,
         stored: &'a StoredResponse,
+        since: Forgotten,
     ) -> Option<Cow<'a, StoredHead>> {
-        match self.verdict(key, stored) {
+        match self.verdict(key, stored, since)? {
             Verdict::Gone => Some(Cow::Borrowed(&*stored.head)),
-            _ => self.head_of(key, stored),
+            _ => self.head_of(key, stored, since),
         }
     }
 }
@@ -134,39 +144,58 @@ pub(crate) struct Judge<'a> {
     invalidations: Option<&'a Invalidations>,
     /// The last invalidation when the request came: what was fetched after that is new enough for it.
     arrived: Option<u64>,
+    /// What is judged was found after that.
+    since: Forgotten,
 }
 
 impl<'a> Judge<'a> {
-    /// For a request that comes now, or has come when `arrived` was the last invalidation.
+    /// For a request that comes now, or has come when `arrived` was the last invalidation. It judges what is looked for from now on.
     pub(crate) fn new(invalidations: &'a Invalidations, arrived: Option<u64>) -> Self {
-        Self { invalidations: Some(invalidations), arrived }
+        Self::since(invalidations, arrived, invalidations.forgotten())
+    }
+
+    /// The same for what was looked for from `since` on.
+    #[inline(always)]
+    pub(crate) fn since(invalidations: &'a Invalidations, arrived: Option<u64>, since: Forgotten) -> Self {
+        Self { invalidations: Some(invalidations), arrived, since }
     }
 
     /// One that finds every response good, for who wants to see all of them.
-    pub(crate) const fn lenient() -> Self {
-        Self { invalidations: None, arrived: None }
+    pub(crate) fn lenient() -> Self {
+        Self { invalidations: None, arrived: None, since: Forgotten::default() }
+    }
+
+    /// The same for what is looked for from now on.
+    pub(crate) fn anew(self) -> Self {
+        Self { since: self.invalidations.map_or(self.since, Invalidations::forgotten), ..self }
+    }
+
+    /// How far predicates had been forgotten before what it judges was looked for.
+    pub(crate) fn forgotten(&self) -> Forgotten {
+        self.since
     }
 
     /// What is left of a stored response that lies under `key`.
     #[inline(always)]
     pub(crate) fn verdict(&self, key: &CacheKey, stored: &StoredResponse) -> Verdict {
         let Some(invalidations) = self.invalidations else { return Verdict::Good };
-        match invalidations.verdict(key, stored) {
-            Verdict::Soft { .. } | Verdict::Invalid { .. } | Verdict::Unproven
+        match invalidations.verdict(key, stored, self.since) {
+            Some(Verdict::Soft { .. } | Verdict::Invalid { .. } | Verdict::Unproven)
                 if self.is_new_enough(stored.number) =>
             {
                 Verdict::Good
             }
-            verdict => verdict,
+            verdict => verdict.unwrap_or(Verdict::Gone),
         }
     }
 
     /// Whether a response under `key` that is not in an index, and was fetched after `number`, may be used as it is.
     pub(crate) fn is_good(&self, key: &CacheKey, head: &StoredHead, number: u64) -> bool {
-        self.is_new_enough(number)
-            || self
-                .invalidations
-                .is_none_or(|invalidations| invalidations.verdict_of(key, head, number) == Verdict::Good)
+        let is_good = |invalidations: &Invalidations| {
+            invalidations.verdict_of(key, head, number) == Verdict::Good
+                && invalidations.remembers(number, self.since)
+        };
+        self.is_new_enough(number) || self.invalidations.is_none_or(is_good)
     }
 
     fn is_new_enough(&self, number: u64) -> bool {

@@ -24,7 +24,7 @@ use super::patterns;
 use super::sync::{AtomicU64, Ordering, Rank, RankedRwLock};
 
 /// Numbers of predicates.
-pub(super) type Numbers = HashSet<u64>;
+pub(super) type Numbers = HashSet<u64, foldhash::fast::RandomState>;
 
 /// Names that are kept; about 20 MiB where each has one scope.
 pub(super) const EXACT_MAX: usize = 262_144;
@@ -115,13 +115,16 @@ pub(super) struct Predicates {
     state: AtomicU64,
     /// The highest number of all, and the floor's.
     latest: AtomicU64,
+    /// The highest number of all that were forgotten since nothing was left that they concerned. Published before they go.
+    forgotten: AtomicU64,
     held: RankedRwLock<State>,
 }
 
 impl Default for Predicates {
     fn default() -> Self {
         let held = RankedRwLock::new(Rank::Predicates, State::default());
-        Self { state: AtomicU64::new(0), latest: AtomicU64::new(0), held }
+        let zero = || AtomicU64::new(0);
+        Self { state: zero(), latest: zero(), forgotten: zero(), held }
     }
 }
 
@@ -145,6 +148,12 @@ impl Predicates {
     #[inline]
     pub(super) fn state(&self) -> u64 {
         self.state.load(Ordering::Acquire)
+    }
+
+    /// The highest number that was forgotten so far.
+    #[inline]
+    pub(super) fn forgotten(&self) -> u64 {
+        self.forgotten.load(Ordering::Acquire)
     }
 
     /// What all predicates mean for a response with this number, and the state in which that is so.
@@ -223,16 +232,16 @@ impl Predicates {
         })
     }
 
-    /// The same of the name of a tag.
+    /// The same of all names of a tag. A walk that begins meanwhile judges by each of them, or retires none.
     pub(super) fn enter_tag(
         &self,
-        (name, scope): (u64, Option<&Arc<Scope>>),
+        (names, scope): ([u64; 2], Option<&Arc<Scope>>),
         how: How,
         next: impl FnOnce() -> u64,
     ) -> u64 {
         self.enter_by(next, |held, number| {
             held.last_tag = held.last_tag.max(number);
-            held.enter((name, scope), how, number);
+            names.into_iter().for_each(|name| held.enter((name, scope), how, number));
         })
     }
 

@@ -104,11 +104,7 @@ impl Invalidations {
         match Entry::of(&predicate.what) {
             Entry::Base(hash) => self.table.note(hash, how, next),
             Entry::Name(name) => self.predicates.enter((name, scope), how, next),
-            Entry::Tag(name) => {
-                // Both under one state would be one step less; a response is compared with both before it is good.
-                let number = self.predicates.enter_tag((name, scope), how, next);
-                self.predicates.enter_tag((tags::any_tag(), scope), how, || number)
-            }
+            Entry::Tag(name) => self.predicates.enter_tag(([name, tags::any_tag()], scope), how, next),
             Entry::Pattern(pattern) => self.predicates.enter_pattern((pattern, scope), how, next),
             Entry::Nothing => next(),
         }

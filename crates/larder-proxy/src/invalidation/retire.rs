@@ -16,8 +16,10 @@ use super::predicates::{EXACT_MAX, Numbers, PATTERNS_MAX};
 /// One walk.
 #[derive(Debug)]
 pub(crate) struct StoreWalk {
-    /// Predicates with higher numbers are not judged.
+    /// Predicates with higher numbers are not forgotten by it.
     upto: u64,
+    /// The last number when it began: what has one up to this is met by all of it.
+    last: u64,
     /// A response that was cleared in this state was compared with all that are judged.
     pub(crate) state: u64,
     /// How often a journal had brought something back when it began.
@@ -33,9 +35,9 @@ pub(crate) struct StoreWalk {
 }
 
 impl StoreWalk {
-    /// The last number that is judged.
-    pub(crate) fn upto(&self) -> u64 {
-        self.upto
+    /// The last number of all when it began.
+    pub(crate) fn last(&self) -> u64 {
+        self.last
     }
 
     /// Something was there that could not be looked at.
@@ -49,9 +51,10 @@ impl Invalidations {
     /// this walk is known, so that whatever begins later has a higher one.
     pub(crate) fn begin_walk(&self, oldest: impl FnOnce() -> Option<u64>) -> StoreWalk {
         let taken_over = *self.taken_over.lock();
-        let (last, state) = self.predicates.at(|| self.current());
+        let (last, state) = self.entered();
         StoreWalk {
             upto: oldest().map_or(last, |oldest| oldest.min(last)),
+            last,
             state,
             taken_over,
             floor: self.predicates.floor(),

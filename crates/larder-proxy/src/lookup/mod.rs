@@ -25,7 +25,7 @@ use larder_store::streaming::are_whole_pieces;
 use larder_store::{CacheKey, Held, HotCache, Recalled, RefreshFailure, Selection, Store, StoredResponse};
 use smallvec::SmallVec;
 
-use crate::invalidation::Judge;
+use crate::invalidation::{Forgotten, Judge};
 use crate::settings::RuleSettings;
 use file::FileLookup;
 pub(crate) use file::file_of;
@@ -81,6 +81,8 @@ pub(crate) struct Miss {
     pub(crate) marked: bool,
     /// A disk may have what memory has not.
     pub(crate) may_recall: bool,
+    /// How far predicates had been forgotten before the look.
+    pub(crate) since: Forgotten,
 }
 
 impl Miss {
@@ -94,6 +96,7 @@ impl Miss {
             invalidated: None,
             marked: false,
             may_recall: false,
+            since: Forgotten::default(),
         }
     }
 
@@ -212,13 +215,22 @@ impl Lookup<'_> {
     /// Looks: in the rule's own store, and where it may place responses elsewhere, there too.
     #[inline]
     pub(crate) fn look_up(&self, now: Now) -> LookupResult {
-        match self.look_up_in(&self.rule.store, now) {
+        self.dated(match self.look_up_in(&self.rule.store, now) {
             LookupResult::Miss(miss) if !self.rule.places.is_empty() => {
                 let others = self.rule.stores().skip(1);
                 miss.or_else_in(others.map(|(store, _)| self.look_up_in(store, now)))
             }
             found => found,
+        })
+    }
+
+    /// The same, which says since when what it holds has been found.
+    #[inline(always)]
+    fn dated(&self, mut found: LookupResult) -> LookupResult {
+        if let LookupResult::Miss(miss) = &mut found {
+            miss.since = self.judge.forgotten();
         }
+        found
     }
 
     fn look_up_in(&self, store: &Store, now: Now) -> LookupResult {
@@ -315,10 +327,10 @@ impl Lookup<'_> {
             if store.looks_outside_first() {
                 let filed = file::look_waiting(self.rule, store, self.request, now).await;
                 if matches!(filed, FileLookup::Found(_) | FileLookup::ByHand(_)) {
-                    return Some(self.look_up_beside_files(store, filed, now));
+                    return Some(self.dated(self.look_up_beside_files(store, filed, now)));
                 }
             } else if self.recall_from(store, now).await == Recalled::Something {
-                return Some(self.look_up(now));
+                return Some(Lookup { judge: self.judge.anew(), ..*self }.look_up(now));
             }
         }
         None

@@ -288,3 +288,5 @@ mod restarts;
 mod sweeping;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unfinished;

@@ -237,6 +237,22 @@ fn a_note_that_names_more_than_what_was_entered_is_kept() {
 }
 
 #[test]
+fn a_note_is_read_only_where_its_predicate_may_have_been_forgotten() {
+    let run = Run::start(Kind::Disk, tempfile::tempdir().unwrap().path());
+    // No response has such a name. Whoever reads the note sees that it is of no use.
+    let what = What::Group { scheme: Scheme::Http, authority: "no host".into(), name: "a".into() };
+    let number = run.purge(what.clone());
+    let predicate = Predicate { what, scope: Arc::new(Scope::any()), mode: Mode::Hard };
+    let note = note_of(&predicate, number, run.proxy.clock.now().wall);
+    let needed = || durable::needed(&run.proxy.invalidations, vec![note.clone()], 0);
+    assert_eq!(needed(), std::slice::from_ref(&note));
+    run.purge(tag("a"));
+    run.proxy.invalidations.end_walk(run.walk());
+    assert_eq!(needed(), []);
+    run.killed();
+}
+
+#[test]
 fn a_floor_that_rose_during_a_walk_stays() {
     let run = Run::start(Kind::Disk, tempfile::tempdir().unwrap().path());
     let one = run.purge(tag("a"));

@@ -8,7 +8,7 @@
 //! The thread holds stores and worker for one step at a time. So a store can be closed meanwhile, and the process can end.
 
 use std::borrow::Cow;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ use larder_store::walk::Met;
 
 use crate::invalidation::StoreWalk;
 use crate::proxy::Proxy;
-use crate::purges::Schedule;
+use crate::purges::{Schedule, Uncounted};
 use crate::worker::Worker;
 
 /// Between two sweeps of memory, and between two walks through the tiers; the latter pause as long as the last of them took, if
@@ -31,8 +31,6 @@ const PAUSE: Duration = Duration::from_secs(10);
 const PAUSE_MAX: Duration = Duration::from_secs(3600);
 /// Heads that are read from tiers.
 const BYTES_PER_SECOND: u64 = 8 << 20;
-/// What is stale in memory is counted by the sweeps that come every few seconds.
-const COUNTED_ELSEWHERE: u64 = u64::MAX;
 /// What is read for one, in bytes.
 const HEAD_BYTES: u64 = 4096;
 
@@ -48,23 +46,26 @@ impl Proxy {
         if !is_due {
             return;
         }
+        let (upto, state) = self.invalidations.entered();
         *last = Some((now, state));
-        let (before, upto) = (self.sweeps.counted.load(Ordering::Relaxed), self.invalidations.current());
-        stores.iter().filter_map(Weak::upgrade).for_each(|store| self.sweep(&store, state, before, None));
+        let uncounted = Uncounted { after: self.sweeps.counted.load(Ordering::Relaxed), upto };
+        stores.iter().filter_map(Weak::upgrade).for_each(|store| self.sweep(&store, state, uncounted, None));
         self.sweeps.counted.store(upto, Ordering::Relaxed);
     }
 
-    /// What of it is stale by a purge that came after the one with the number `before` is counted; what stays is noted for `walk`.
-    fn sweep(&self, store: &Store, state: u64, before: u64, mut walk: Option<&mut StoreWalk>) {
+    /// What of it is stale by a purge that was not counted yet is counted; what stays is noted for `walk`.
+    fn sweep(&self, store: &Store, state: u64, uncounted: Uncounted, mut walk: Option<&mut StoreWalk>) {
+        let since = self.invalidations.forgotten();
         store.memory().each_not_cleared_at(state, |key, response| {
-            let verdict = self.invalidations.verdict(key, response);
+            // Another walk has ended meanwhile, and met it.
+            let Some(verdict) = self.invalidations.verdict(key, response, since) else { return };
             if verdict == Verdict::Good {
                 return;
             }
             let cause = self.invalidations.cause(key, response);
             if verdict.is_of_use(response.head.validators.etag.is_some()) {
                 // It stays, and is met by each sweep.
-                if let Some(number) = cause.filter(|number| *number > before) {
+                if let Some(number) = cause.filter(|number| uncounted.has(*number)) {
                     self.purges.softened(number);
                 }
                 if let Some(walk) = &mut walk {
@@ -90,18 +91,16 @@ impl Worker {
         if !self.is_walk_due() {
             return;
         }
-        let (worker, is_walking) = (Arc::downgrade(self), Arc::clone(&proxy.sweeps.is_walking));
-        if is_walking.swap(true, Ordering::AcqRel) {
-            return;
-        }
+        let Some(walking) = Walking::begin(&proxy.sweeps.is_walking) else { return };
+        // Where this one comes to nothing, the next is not begun at once.
+        proxy.sweeps.schedule.lock().next = proxy.clock.now().monotonic + PAUSE;
+        let worker = Arc::downgrade(self);
         let walk = move || {
+            let _walking = walking;
             walk(&worker);
-            is_walking.store(false, Ordering::Release);
         };
-        if std::thread::Builder::new().name("larder-sweep".to_owned()).spawn(walk).is_err() {
-            // It is tried again in a second.
-            proxy.sweeps.is_walking.store(false, Ordering::Release);
-        }
+        // Without a thread it ends here, and is tried again after a pause.
+        let _ = std::thread::Builder::new().name("larder-sweep".to_owned()).spawn(walk);
     }
 
     pub(super) fn is_walk_due(&self) -> bool {
@@ -118,10 +117,10 @@ impl Worker {
     }
 
     /// Whether a response in a tier goes, and what it means for the predicates.
-    fn judge_met(&self, walk: &mut StoreWalk, before: u64, met: &Met<'_>) -> bool {
+    fn judge_met(&self, walk: &mut StoreWalk, uncounted: Uncounted, met: &Met<'_>) -> bool {
         let proxy = &self.proxy;
         if met.file.is_some_and(|file| file.is_by_hand) {
-            proxy.purges.met_by_hand(met.authority.host(), before);
+            proxy.purges.met_by_hand(met.authority.host(), uncounted);
             return false;
         }
         let head = match met.file {
@@ -135,7 +134,7 @@ impl Worker {
         let cause = proxy.invalidations.cause_of(met.key, &head, met.number);
         if verdict.is_of_use(head.validators.etag.is_some()) {
             proxy.invalidations.note_needed(walk, (met.key, &head, met.number), verdict);
-            if let Some(number) = cause.filter(|number| *number > before) {
+            if let Some(number) = cause.filter(|number| uncounted.has(*number)) {
                 proxy.purges.softened(number);
             }
             return false;
@@ -167,27 +166,43 @@ impl Worker {
     }
 }
 
+/// A walk under way, of which there is one at a time. It ends with this, also where the thread panics.
+struct Walking(Arc<AtomicBool>);
+
+impl Walking {
+    fn begin(is_walking: &Arc<AtomicBool>) -> Option<Self> {
+        (!is_walking.swap(true, Ordering::AcqRel)).then(|| Self(Arc::clone(is_walking)))
+    }
+}
+
+impl Drop for Walking {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
 /// Walks through everything once: memory, the tiers, and memory once more, since a look-up may have brought something there from a
 /// tier before that was walked through.
 pub(super) fn walk(weak: &Weak<Worker>) {
-    let (begun, mut walk, before, stores) = {
+    let (begun, mut walk, uncounted, stores) = {
         let Some(worker) = weak.upgrade() else { return };
         let proxy = &worker.proxy;
         let walk = proxy.invalidations.begin_walk(|| proxy.flights.oldest());
-        let before = proxy.sweeps.schedule.lock().counted;
-        (proxy.clock.now().monotonic, walk, before, proxy.reach.stores())
+        let uncounted = Uncounted { after: proxy.sweeps.schedule.lock().counted, upto: walk.last() };
+        (proxy.clock.now().monotonic, walk, uncounted, proxy.reach.stores())
     };
-    let (state, upto) = (walk.state, walk.upto());
+    let state = walk.state;
     let in_memory = |walk: &mut StoreWalk| {
         let Some(worker) = weak.upgrade() else { return };
         let _turn = worker.proxy.sweeps.last.lock();
         for store in stores.iter().filter_map(Weak::upgrade) {
-            worker.proxy.sweep(&store, state, COUNTED_ELSEWHERE, Some(walk));
+            // What is stale in memory is counted by the sweeps that come every few seconds.
+            worker.proxy.sweep(&store, state, Uncounted::NONE, Some(walk));
         }
     };
     in_memory(&mut walk);
     for store in &stores {
-        walk_store(weak, store, before, &mut walk);
+        walk_store(weak, store, uncounted, &mut walk);
     }
     in_memory(&mut walk);
     let Some(worker) = weak.upgrade() else { return };
@@ -200,10 +215,10 @@ pub(super) fn walk(weak: &Weak<Worker>) {
     let mut schedule = proxy.sweeps.schedule.lock();
     let pause = if schedule.walked == state { schedule.pause * 2 } else { PAUSE };
     let pause = pause.max(now.saturating_sub(begun)).clamp(PAUSE, PAUSE_MAX);
-    *schedule = Schedule { walked: state, next: now + pause, pause, counted: upto };
+    *schedule = Schedule { walked: state, next: now + pause, pause, counted: uncounted.upto };
 }
 
-fn walk_store(weak: &Weak<Worker>, weak_store: &Weak<Store>, before: u64, walk: &mut StoreWalk) {
+fn walk_store(weak: &Weak<Worker>, weak_store: &Weak<Store>, uncounted: Uncounted, walk: &mut StoreWalk) {
     let settle = |walk: &mut StoreWalk| {
         if !weak_store.upgrade().is_some_and(|store| store.settle()) {
             walk.missed();
@@ -221,7 +236,7 @@ fn walk_store(weak: &Weak<Worker>, weak_store: &Weak<Store>, before: u64, walk: 
                     return walk.missed();
                 };
                 let now = worker.proxy.clock.now();
-                let mut goes = |met: &Met<'_>| worker.judge_met(walk, before, met);
+                let mut goes = |met: &Met<'_>| worker.judge_met(walk, uncounted, met);
                 let walked = store.walk_tier(tier, from.as_deref(), now, &mut goes);
                 if let Some(walked) = &walked {
                     worker.proxy.sweeps.heads.fetch_add(walked.records, Ordering::Relaxed);
@@ -245,4 +260,21 @@ fn walk_store(weak: &Weak<Worker>, weak_store: &Weak<Store>, before: u64, walk: 
     }
     // What was told to go is gone.
     settle(walk);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_walk_at_a_time_and_one_that_panics_is_not_the_last() {
+        let is_walking = Arc::default();
+        let walking = Walking::begin(&is_walking);
+        assert!(walking.is_some() && Walking::begin(&is_walking).is_none());
+        let panicking = std::thread::spawn(move || {
+            let _walking = walking;
+            panic!("as a walk might");
+        });
+        assert!(panicking.join().is_err() && Walking::begin(&is_walking).is_some());
+    }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use larder_cache::purge::{Mode, Scope, Selector};
-use larder_cache::{CachePolicy, ExchangeTimes, Storability, StoredHead};
+use larder_cache::{CachePolicy, ExchangeTimes, Storability, StoredHead, Verdict};
 use larder_disk::engine::{DiskSettings, DiskSize};
 use larder_disk::{Disks, Layout};
 use larder_files::{FileStore, FilesSettings};
@@ -23,10 +23,10 @@ use crate::key;
 use crate::purges::{AuditEntry, Dialect, Order, Sender};
 use crate::settings::{KeySettings, RuleNumber};
 
-const SETTINGS: MemoryStoreSettings = MemoryStoreSettings { memory: 8 << 20, max_object: 1 << 20 };
+pub(super) const SETTINGS: MemoryStoreSettings = MemoryStoreSettings { memory: 8 << 20, max_object: 1 << 20 };
 
 /// A store with `disks` disks below a directory.
-fn on_disks(folder: &Path, disks: usize, clock: &Clock) -> Arc<Store> {
+pub(super) fn on_disks(folder: &Path, disks: usize, clock: &Clock) -> Arc<Store> {
     let disk = |number: usize| DiskSettings {
         path: folder.join(number.to_string()),
         size: DiskSize::Bytes(64 << 20),
@@ -38,7 +38,7 @@ fn on_disks(folder: &Path, disks: usize, clock: &Clock) -> Arc<Store> {
 }
 
 /// A larder with this store, as it is after a start.
-fn started(store: Arc<Store>, clock: Clock) -> Fixture {
+pub(super) fn started(store: Arc<Store>, clock: Clock) -> Fixture {
     Fixture::of(vec![("store".to_owned(), store)], clock, tempfile::tempdir().unwrap())
 }
 
@@ -138,9 +138,19 @@ async fn what_lies_on_disks_goes_is_counted_and_its_predicates_retire() {
 async fn a_predicate_outlives_the_fetches_from_before_it() {
     let (clock, folder) = (Clock::default(), tempfile::tempdir().unwrap());
     let fixture = started(on_disks(folder.path(), 1, &clock), clock.clone());
+    let flight = fetching(&fixture);
+    let id = purge(&fixture, tag("a"), Mode::Hard).await;
+    assert_eq!(walked(&fixture, &id).1.names, 2);
+    drop(flight);
+    assert_eq!(walked(&fixture, &id).1.names, 0);
+    fixture.stores[0].1.close();
+}
+
+/// A fetch that is under way until it is dropped.
+fn fetching(fixture: &Fixture) -> impl Drop {
     let (key, request) = (CacheKey::new("example.com", "/"), Arc::new(crate::testing::request("/")));
     let invalidations = &fixture.worker.proxy.invalidations;
-    let flight = fixture.worker.proxy.flights.alone(FlightRequest {
+    fixture.worker.proxy.flights.alone(FlightRequest {
         key: &key,
         rule: RuleNumber::unique(),
         request: &request,
@@ -148,12 +158,69 @@ async fn a_predicate_outlives_the_fetches_from_before_it() {
         wants_content: true,
         number: &|| invalidations.current(),
         arrived: invalidations.current(),
-        begun: clock.now(),
-    });
-    let id = purge(&fixture, tag("a"), Mode::Hard).await;
-    assert_eq!(walked(&fixture, &id).1.names, 2);
+        begun: fixture.clock.now(),
+    })
+}
+
+#[tokio::test]
+async fn what_stays_is_counted_once_however_long_a_fetch_takes() {
+    let (clock, folder) = (Clock::default(), tempfile::tempdir().unwrap());
+    let files = FileStore::open(&FilesSettings::new(folder.path(), 1 << 30)).unwrap();
+    while !files.usage().is_counted {
+        std::thread::yield_now();
+    }
+    let fixture = started(Store::new(&SETTINGS, Some(files)), clock.clone());
+    store(&fixture, "/a", &[("surrogate-key", "a"), ("etag", "\"a\"")]);
+    assert!(fixture.stores[0].1.settle());
+    std::fs::write(folder.path().join("example.com/hand"), "by hand").unwrap();
+    let flight = fetching(&fixture);
+    let first = purge(&fixture, tag("a"), Mode::Soft).await;
+    for _ in 0..3 {
+        let (receipt, _) = walked(&fixture, &first);
+        assert_eq!((receipt.softened, receipt.by_hand), (1, 1));
+    }
+    // The next purge is counted by the next walk, and the first is not again.
+    let second = purge(&fixture, tag("a"), Mode::Soft).await;
+    for _ in 0..3 {
+        let counted = [&first, &second].map(|id| {
+            let (receipt, _) = walked(&fixture, id);
+            (receipt.softened, receipt.by_hand)
+        });
+        assert_eq!(counted, [(1, 1); 2]);
+    }
     drop(flight);
+    fixture.stores[0].1.close();
+}
+
+#[tokio::test]
+async fn what_was_found_before_a_walk_is_not_good_after_it() {
+    let (clock, folder) = (Clock::default(), tempfile::tempdir().unwrap());
+    let fixture = started(on_disks(folder.path(), 1, &clock), clock.clone());
+    for target in ["/a", "/b"] {
+        store(&fixture, target, &[("surrogate-key", "a")]);
+    }
+    let invalidations = &fixture.worker.proxy.invalidations;
+    let of = |target: &str| {
+        let mut head = crate::testing::request("/");
+        let Url { authority, target, .. } = Url::parse(&format!("http://example.com{target}")).unwrap();
+        (head.authority, head.target) = (authority, target);
+        key::key(&head, &KeySettings::default(), b"")
+    };
+    let found = |target| fixture.stores[0].1.responses(&of(target), clock.now().monotonic).0;
+    // Two requests have found them, and are held up before they judge them.
+    let (since, [one, other]) = (invalidations.forgotten(), ["/a", "/b"].map(found));
+    let id = purge(&fixture, tag("a"), Mode::Hard).await;
+    let judged =
+        |target, response: &StoredResponse, since| invalidations.verdict(&of(target), response, since);
+    assert_eq!(judged("/a", &one[0], since), Some(Verdict::Gone));
     assert_eq!(walked(&fixture, &id).1.names, 0);
+    for _ in 0..2 {
+        assert_eq!([judged("/a", &one[0], since), judged("/b", &other[0], since)], [None; 2]);
+    }
+    // What is found from now on is newer than the purge, or was met by the walk.
+    assert_eq!((found("/a").len(), found("/b").len()), (0, 0));
+    store(&fixture, "/a", &[("surrogate-key", "a")]);
+    assert_eq!(judged("/a", &found("/a")[0], since), Some(Verdict::Good));
     fixture.stores[0].1.close();
 }
 

@@ -146,6 +146,23 @@ pub(crate) const fn mode_word(mode: Mode) -> &'static str {
     }
 }
 
+/// Numbers of purges: those of which a sweep or a walk counts what they have made stale. An earlier one has counted up to `after`, and
+/// what comes after `upto` is met by a part of this one only.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Uncounted {
+    pub(crate) after: u64,
+    pub(crate) upto: u64,
+}
+
+impl Uncounted {
+    /// None.
+    pub(crate) const NONE: Self = Self { after: u64::MAX, upto: 0 };
+
+    pub(crate) const fn has(self, number: u64) -> bool {
+        self.after < number && number <= self.upto
+    }
+}
+
 /// The purges that are remembered.
 #[derive(Debug, Default)]
 pub(crate) struct Audit(Mutex<VecDeque<Arc<Record>>>);
@@ -161,10 +178,11 @@ impl Audit {
         self.0.lock().iter().cloned().collect()
     }
 
-    /// Calls `each` with the purges that have numbers above this one.
-    pub(crate) fn each_after(&self, number: u64, each: impl FnMut(&Arc<Record>)) {
+    /// Calls `each` with the purges whose last number is among these.
+    pub(crate) fn each_within(&self, numbers: Uncounted, each: impl FnMut(&Arc<Record>)) {
         let records = self.0.lock();
-        records.iter().take_while(|record| *record.numbers.end() > number).for_each(each);
+        let later = records.iter().take_while(|record| *record.numbers.end() > numbers.after);
+        later.filter(|record| numbers.has(*record.numbers.end())).for_each(each);
     }
 
     /// The last purge that has a predicate with this number.

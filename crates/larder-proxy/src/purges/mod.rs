@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-pub(crate) use audit::{Audit, PurgeEnd, Record, by_fields, first_of, text_of};
+pub(crate) use audit::{Audit, PurgeEnd, Record, Uncounted, by_fields, first_of, text_of};
 pub use audit::{AuditEntry, Sender};
 use counts::Counts;
 pub(crate) use counts::PurgePart;
@@ -106,9 +106,9 @@ impl Purges {
         }
     }
 
-    /// A plain file by hand was met. It has no fields, so purges with numbers above `before` that go by fields leave it where it is.
-    pub(crate) fn met_by_hand(&self, host: &str, before: u64) {
-        self.audit.each_after(before, |record| {
+    /// A plain file by hand was met. It has no fields, so those of these purges that go by fields leave it where it is.
+    pub(crate) fn met_by_hand(&self, host: &str, numbers: Uncounted) {
+        self.audit.each_within(numbers, |record| {
             if record.by_fields.iter().any(|scope| scope.holds(host)) {
                 record.by_hand.fetch_add(1, Ordering::Relaxed);
             }

@@ -28,7 +28,7 @@ use crate::facts;
 use crate::failure::Failure;
 use crate::fetch;
 use crate::forward::{self, Candidates, FetchTask};
-use crate::invalidation::Judge;
+use crate::invalidation::{Forgotten, Judge};
 use crate::key;
 use crate::lookup::{LookupResult, Miss};
 use crate::settings::RuleSettings;
@@ -57,7 +57,9 @@ struct Waiting {
     follower: Follower,
     miss: Miss,
     /// When it began to wait.
-    since: Now,
+    began: Now,
+    /// How far predicates had been forgotten then.
+    since: Forgotten,
     /// The flight is another request's.
     collapsed: bool,
     /// Nobody else may join the flight.
@@ -139,6 +141,7 @@ impl<'a> CachedRequest<'a> {
             exchange: self.exchange,
             key: &self.key,
             arrived: Some(self.arrived),
+            since: self.context.worker.proxy.invalidations.forgotten(),
             now,
         }
     }
@@ -189,6 +192,7 @@ impl<'a> CachedRequest<'a> {
         let Next::Board { alone, seldom, as_get } = self.decide(&Facts::Forwarding(forwarding)) else {
             return Step::Look;
         };
+        let since = self.context.worker.proxy.invalidations.forgotten();
         let role = self.role(&miss, now, alone, as_get);
         let next = self.decide(&Facts::Boarded(role.boarding()));
         match (next, role) {
@@ -197,10 +201,10 @@ impl<'a> CachedRequest<'a> {
                 let task = self.task(&miss, seldom);
                 // Boxed: the runtime moves what it is given, several times, and this is large.
                 tokio::spawn(Box::pin(forward::fly(task, guard)));
-                Step::Wait(Waiting { follower, miss, since: now, collapsed: false, alone })
+                Step::Wait(Waiting { follower, miss, began: now, since, collapsed: false, alone })
             }
             (Next::Wait, Role::Follow(follower)) => {
-                Step::Wait(Waiting { follower, miss, since: now, collapsed: true, alone })
+                Step::Wait(Waiting { follower, miss, began: now, since, collapsed: true, alone })
             }
             (Next::Outlast, Role::After(follower)) => Step::Outlast(follower, now),
             (Next::Fail(failure), _) => failed(&miss, failure),
@@ -246,7 +250,7 @@ impl<'a> CachedRequest<'a> {
     fn task(&self, miss: &Miss, seldom: bool) -> FetchTask {
         let (context, exchange) = (&self.context, &*self.exchange);
         let others = miss.others_offered(&exchange.asked.head.fields);
-        let offered = Candidates { selected: miss.selected.clone(), others };
+        let offered = Candidates { selected: miss.selected.clone(), others, since: miss.since };
         FetchTask {
             completing: miss.part.clone(),
             seldom,
@@ -276,13 +280,13 @@ impl<'a> CachedRequest<'a> {
     }
 
     async fn wait(&mut self, waiting: Waiting) -> Step {
-        let Waiting { mut follower, miss, since, collapsed, alone } = waiting;
+        let Waiting { mut follower, miss, began, since, collapsed, alone } = waiting;
         let patience = self.patience().filter(|_| collapsed && !alone);
         let outcome = outcome_in_time(&mut follower, self.interims, patience).await;
         if collapsed {
-            self.note_wait(since);
+            self.note_wait(began);
         }
-        let waiting = WaitingRequest { key: &self.key, miss: &miss, arrived: self.arrived };
+        let waiting = WaitingRequest { key: &self.key, miss: &miss, arrived: self.arrived, since };
         let taken = match outcome {
             Some(outcome) => take(&self.context, self.exchange, &waiting, outcome, collapsed),
             None => Err(WaitResult::TooLate),

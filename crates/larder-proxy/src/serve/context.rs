@@ -33,6 +33,7 @@ impl RequestContext<'_> {
             asker: Asker { hop, ..asker.clone() },
             content: self.content.clone(),
             before: offered.selected.clone(),
+            since: offered.since,
             offered,
             seldom: false,
             completing: None,

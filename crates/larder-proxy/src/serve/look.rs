@@ -17,7 +17,7 @@ use crate::decision::{Counters, Facts, Next, next};
 use crate::detail::BY_HAND;
 use crate::exchange::Exchange;
 use crate::facts;
-use crate::invalidation::Judge;
+use crate::invalidation::{Forgotten, Judge};
 use crate::key;
 use crate::labels::RefreshKind;
 use crate::lookup::{Lookup, LookupResult, Miss};
@@ -30,6 +30,8 @@ pub(super) struct Look<'a> {
     /// The last invalidation when the request came, where that is a while ago: what was fetched since is new enough for
     /// it.
     pub(super) arrived: Option<u64>,
+    /// How far predicates had been forgotten before it.
+    pub(super) since: Forgotten,
     pub(super) now: Now,
 }
 
@@ -60,7 +62,8 @@ pub(super) fn first(
     now: Now,
 ) -> Result<Used, Box<FirstLook>> {
     let key = key::key(&exchange.asked.head, &exchange.settings().key, &context.content);
-    let look = Look { context, exchange, key: &key, arrived: None, now };
+    let since = context.worker.proxy.invalidations.forgotten();
+    let look = Look { context, exchange, key: &key, arrived: None, since, now };
     match look.at_once() {
         Ok(used) => Ok(used),
         Err(miss) => first_miss(context, exchange, key, miss, now),
@@ -77,7 +80,8 @@ fn first_miss(
 ) -> Result<Used, Box<FirstLook>> {
     let arrived = context.worker.proxy.invalidations.current();
     let counters = facts::counters(&exchange.asked.head, exchange.settings());
-    let missed = Look { context, exchange, key: &key, arrived: None, now }.missed(miss, counters);
+    let look = Look { context, exchange, key: &key, arrived: None, since: miss.since, now };
+    let missed = look.missed(miss, counters);
     missed.map_err(|missing| Box::new(FirstLook { key, arrived, missing }))
 }
 
@@ -108,7 +112,7 @@ impl Look<'_> {
     /// that is no use.
     #[inline(always)]
     fn lookup<'b>(&'b self, hot: Option<&'b HotCache>) -> Lookup<'b> {
-        let judge = Judge::new(&self.context.worker.proxy.invalidations, self.arrived);
+        let judge = Judge::since(&self.context.worker.proxy.invalidations, self.arrived, self.since);
         Lookup {
             rule: self.exchange.settings(),
             hot,
@@ -122,7 +126,7 @@ impl Look<'_> {
     #[inline(always)]
     fn used(&self, found: LookupResult) -> Result<Used, Miss> {
         let refresh = |stored: &Arc<StoredResponse>, kind| {
-            refresh::refresh(self.refreshed(), (stored, kind), || self.again().has(stored));
+            refresh::refresh(self.refreshed(), (stored, self.since), kind, || self.again().has(stored));
         };
         match found {
             LookupResult::Fresh { stored, age, ttl } => {
@@ -165,7 +169,7 @@ impl Look<'_> {
         let Standing { stored, head, .. } = standing;
         let ttl_seconds = head.freshness.ttl_seconds(self.now);
         let unchanged = || matches!(self.again(), LookupResult::Miss(again) if again.is_same(miss));
-        refresh::refresh(self.refreshed(), (stored, RefreshKind::Down), unchanged);
+        refresh::refresh(self.refreshed(), (stored, miss.since), RefreshKind::Down, unchanged);
         let age = stored.head.freshness.age(self.now);
         let (stored, detail) = (Held::Shared(Arc::clone(stored)), Some(ground.token()));
         Used::Stored { stored, age, ttl_seconds, detail }

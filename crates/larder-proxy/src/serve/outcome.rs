@@ -20,7 +20,7 @@ use crate::decision::WaitResult;
 use crate::detail::COOKIES_WITHHELD;
 use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
-use crate::invalidation::Judge;
+use crate::invalidation::{Forgotten, Judge};
 use crate::lookup::Miss;
 use crate::respond;
 use crate::worker::Worker;
@@ -31,6 +31,8 @@ pub(super) struct WaitingRequest<'a> {
     pub(super) miss: &'a Miss,
     /// The last invalidation when it came: what was fetched after that is new enough for it.
     pub(super) arrived: u64,
+    /// How far predicates had been forgotten when it began to wait: from then on the fetch kept all that concern it.
+    pub(super) since: Forgotten,
 }
 
 /// The reply that comes of an outcome, or why there is none.
@@ -86,12 +88,12 @@ pub(super) fn take(
             reply.response.head.fields.extend(own);
             reply
         }
-        FlightOutcome::StandIn { stored, status: error } => {
+        FlightOutcome::StandIn { stored, since, status: error } => {
             // What was removed meanwhile is for those who came before that.
             let invalidations = &worker.proxy.invalidations;
             let head = match collapsed {
-                true => invalidations.head_of(waiting.key, &stored),
-                false => invalidations.head_before_removal(waiting.key, &stored),
+                true => invalidations.head_of(waiting.key, &stored, since),
+                false => invalidations.head_before_removal(waiting.key, &stored, since),
             };
             let Some(head) = head else { return Err(WaitResult::Unfit) };
             let cause = StaleCause::OriginError;
@@ -159,7 +161,7 @@ fn is_for(
     (head, number): (&StoredHead, u64),
     now: Now,
 ) -> bool {
-    let judge = Judge::new(&worker.proxy.invalidations, Some(waiting.arrived));
+    let judge = Judge::since(&worker.proxy.invalidations, Some(waiting.arrived), waiting.since);
     let is_new = || judge.is_good(waiting.key, head, number);
     head.vary.selects(&exchange.asked.head.fields) && is_new() && is_usable(exchange, head, now)
 }

@@ -22,6 +22,7 @@ use crate::exchange::{Exchange, Reply};
 use crate::facts;
 use crate::failure::Failure;
 use crate::forward::{self, Candidates, FetchTask};
+use crate::invalidation::Forgotten;
 use crate::key;
 use crate::settings::RuleSettings;
 use crate::worker::Worker;
@@ -114,6 +115,7 @@ impl ForGet {
             content: Bytes::new(),
             offered: Candidates::default(),
             before: None,
+            since: Forgotten::default(),
             seldom,
             completing: None,
             is_behind: false,

@@ -21,6 +21,7 @@ use crate::decision::StandsIn;
 use crate::exchange::Exchange;
 use crate::fetch;
 use crate::forward::{self, Candidates};
+use crate::invalidation::Forgotten;
 use crate::labels::RefreshKind;
 use crate::lookup::Miss;
 use crate::settings::RuleSettings;
@@ -31,12 +32,13 @@ use crate::worker_plan::WorkerPlan;
 pub(super) type RefreshedRequest<'a> = (&'a RequestContext<'a>, &'a Exchange, &'a CacheKey);
 
 /// Starts a fetch that nobody waits for (RFC 5861 3), unless one has begun within the pause, or is on its way, or
-/// `unchanged` says that one has ended since the look, or the origin has no time for it.
+/// `unchanged` says that one has ended since the look, or the origin has no time for it. `since` is that of the look.
 // Not inlined: what a hit does not need would make its frame larger.
 #[inline(never)]
 pub(super) fn refresh(
     (context, exchange, key): RefreshedRequest<'_>,
-    (stored, kind): (&Arc<StoredResponse>, RefreshKind),
+    (stored, since): (&Arc<StoredResponse>, Forgotten),
+    kind: RefreshKind,
     unchanged: impl FnOnce() -> bool,
 ) {
     let proxy = &context.worker.proxy;
@@ -68,7 +70,7 @@ pub(super) fn refresh(
         begun: now,
     };
     if let Role::Lead(guard) = proxy.flights.board(flight_request, |_| true, unchanged) {
-        let offered = Candidates { selected: Some(Arc::clone(stored)), ..Candidates::default() };
+        let offered = Candidates { selected: Some(Arc::clone(stored)), since, ..Candidates::default() };
         let task = context.task(&asked, &asker, offered);
         context.worker.metrics.refreshed(&kind);
         tokio::spawn(async move {
@@ -105,7 +107,7 @@ pub(crate) fn standing_in<'a>(
     now: Now,
 ) -> Option<Standing<'a>> {
     let policy = &rule.policy;
-    let head = worker.proxy.invalidations.head_of(key, miss.selected.as_ref()?)?;
+    let head = worker.proxy.invalidations.head_of(key, miss.selected.as_ref()?, miss.since)?;
     let (stored, ground) = miss.standing_in(&head, (now, policy), || worker_plan.is_down(origin))?;
     let asks_itself = !larder_cache::may_refresh_with(request, &stored.head, policy)
         && worker_plan.has_prospect(origin)

@@ -37,7 +37,7 @@ pub(super) fn stale_or_failed(
     status.detail = Some(failure.detail);
     let cause = StaleCause::OriginDead;
     let selected = miss.selected.as_ref().filter(|_| failure.dead);
-    let head = selected.and_then(|stored| worker.proxy.invalidations.head_of(key, stored));
+    let head = selected.and_then(|stored| worker.proxy.invalidations.head_of(key, stored, miss.since));
     let may = |head: &StoredHead| {
         larder_cache::may_serve_stale(head, now, cause, &exchange.settings().policy).is_ok()
     };

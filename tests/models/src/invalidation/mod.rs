@@ -1,6 +1,6 @@
 //! Numbers, tables and memos of invalidations (`larder-proxy`, `invalidation`): what is purged is never good again.
 //!
-//! In: threads that purge, that look, and that begin to fetch. What has to hold: once a purge has returned, a look finds what it
+//! In: threads that purge, that look, that begin to fetch, and that walk ([`retirement`]). What has to hold: once a purge has returned, a look finds what it
 //! names to be gone, whatever the response remembers; and what was fetched after it is good.
 #![allow(
     dead_code,
@@ -35,13 +35,21 @@ mod patterns;
 mod predicates;
 #[path = "../../../../crates/larder-proxy/src/invalidation/purged.rs"]
 mod purged;
+#[path = "../../../../crates/larder-proxy/src/invalidation/retire.rs"]
+mod retire;
 #[path = "../../../../crates/larder-proxy/src/invalidation/table.rs"]
 mod table;
 #[path = "../../../../crates/larder-proxy/src/invalidation/tags.rs"]
 mod tags;
 
 mod bounds;
+mod retirement;
 mod sync;
+
+pub use retirement::{
+    a_purge_is_not_lost_for_a_fetch_from_before_it, a_purge_of_a_tag_is_lost_by_no_walk,
+    a_purge_of_any_tag_is_lost_by_no_walk, a_soft_purge_is_lost_by_no_walk,
+};
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,6 +69,10 @@ use loom::thread;
 use counter::Invalidations;
 use judged::Judged;
 use kind::Subject;
+use memo::Forgotten;
+
+/// A tag of so many bytes is not kept.
+const TAG_BYTES: usize = 1025;
 
 /// Threads of a model are few, and so are their switches: beyond that, loom finds nothing more and takes for ever.
 const SWITCHES_MAX: usize = 3;
@@ -80,6 +92,17 @@ struct Response {
 impl Response {
     /// With the tag `mine`.
     fn new() -> Arc<Self> {
+        Self::tagged("mine")
+    }
+
+    /// With more tags than are kept, of which none is known by its name.
+    fn with_every_tag() -> Arc<Self> {
+        let response = Self::tagged(&"t".repeat(TAG_BYTES));
+        assert!(response.head.tags.as_deref().is_some_and(|tags| tags.carries_every()));
+        response
+    }
+
+    fn tagged(tags: &str) -> Arc<Self> {
         let authority = Authority::parse(Bytes::from_static(b"a.test"), Scheme::Http);
         let request = RequestHead {
             method: Method::GET,
@@ -90,7 +113,7 @@ impl Response {
             fields: HeaderMap::new(),
         };
         let mut fields = HeaderMap::new();
-        fields.insert("surrogate-key", HeaderValue::from_static("mine"));
+        fields.insert("surrogate-key", HeaderValue::from_str(tags).expect("a value"));
         let freshness = Freshness {
             lifetime: Duration::from_secs(60),
             source: LifetimeSource::MaxAge,
@@ -105,11 +128,22 @@ impl Response {
 
     /// As a look-up asks: what it remembers first.
     fn verdict(&self, invalidations: &Invalidations, judged: &Judged, number: u64) -> Verdict {
+        self.verdict_since(invalidations, judged, (number, invalidations.forgotten()))
+    }
+
+    /// The same of one that was found at `since`.
+    fn verdict_since(
+        &self,
+        invalidations: &Invalidations,
+        judged: &Judged,
+        (number, since): (u64, Forgotten),
+    ) -> Verdict {
         match invalidations.is_known_good(judged, self.key.hash(), number) {
             true => Verdict::Good,
             false => {
                 let subject = Subject { key: &self.key, head: Some(&self.head) };
-                invalidations.look_closer(judged, &subject, number)
+                let verdict = invalidations.look_closer(judged, &subject, (number, since));
+                verdict.unwrap_or(Verdict::Gone)
             }
         }
     }

@@ -140,6 +140,7 @@ impl World {
             asker: Asker { hop, server: None, client: IpAddr::V4(Ipv4Addr::LOCALHOST) },
             content: Bytes::new(),
             before: offered.selected.clone(),
+            since: offered.since,
             offered,
             seldom: false,
             completing: None,

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{EnteredPattern, Numbers, Predicates, State};
+use super::{EnteredPattern, Numbers, Ordering, Predicates, State};
 
 /// Journals take stock where at least so many of their notes are not needed any more.
 const STOCK_MIN: u64 = 1024;
@@ -16,33 +16,46 @@ impl Predicates {
     /// Forgets what has numbers up to `upto` and is not among `needed`; and the floor, where it is this one and nothing is left below
     /// it. The lock is held for [`SLICE`] names at a time. Whether more was forgotten than is left since this was said last, and not just a few.
     pub(in crate::invalidation) fn retire(&self, upto: u64, needed: &Numbers, floor: Option<u64>) -> bool {
-        self.held.write().retire_patterns(upto, needed, floor);
+        // Under the lock, as what goes: who finds nothing of it finds this.
+        let forget = |number| {
+            self.forgotten.fetch_max(number, Ordering::AcqRel);
+        };
+        self.held.write().retire_patterns(upto, needed, floor, &forget);
         let mut kept = Vec::new();
-        while self.held.write().retire_names(upto, needed, &mut kept) {}
+        while self.held.write().retire_names(upto, needed, &mut kept, &forget) {}
         self.held.write().settle_after_retiring(kept)
     }
 }
 
 impl State {
-    fn retire_patterns(&mut self, upto: u64, needed: &Numbers, floor: Option<u64>) {
+    fn retire_patterns(&mut self, upto: u64, needed: &Numbers, floor: Option<u64>, forget: &impl Fn(u64)) {
         let is_kept = |one: &EnteredPattern| {
             let latest = one.scoped.effects.latest();
             latest > upto || needed.contains(&latest)
         };
-        if !self.patterns.iter().all(is_kept) {
+        let going = self.patterns.iter().filter(|one| !is_kept(one));
+        if let Some(last) = going.map(|one| one.scoped.effects.latest()).max() {
+            forget(last);
             let before = self.patterns.len();
             Arc::make_mut(&mut self.patterns).retain(is_kept);
             self.retired += (before - self.patterns.len()) as u64;
         }
         // One that rose meanwhile stands for predicates that responses may be stale by.
         if floor == Some(self.floor) && self.floor <= upto {
+            forget(self.floor);
             self.floor_retired = self.floor_retired.max(self.floor);
             self.floor = 0;
         }
     }
 
     /// The next names, in the order of their numbers; false behind the last. Those that stay go to `kept`.
-    fn retire_names(&mut self, upto: u64, needed: &Numbers, kept: &mut Vec<(u64, u64)>) -> bool {
+    fn retire_names(
+        &mut self,
+        upto: u64,
+        needed: &Numbers,
+        kept: &mut Vec<(u64, u64)>,
+        forget: &impl Fn(u64),
+    ) -> bool {
         for _ in 0..SLICE {
             let Some((number, name)) = self.order.pop_front_if(|(number, _)| *number <= upto) else {
                 return false;
@@ -52,6 +65,7 @@ impl State {
                 kept.push((number, name));
                 continue;
             }
+            forget(number);
             let before = entered.len();
             // One that was entered again stands in the order again.
             entered.retain(|scoped| scoped.effects.latest() != number);

@@ -45,6 +45,16 @@ fn check(what: What, gone: &[(&str, &'static str)], good: &[(&str, &'static str)
 }
 
 #[test]
+fn a_purge_is_entered_in_one_step() {
+    let invalidations = Invalidations::default();
+    for what in [What::Tag(b"a".as_slice().into()), What::Host("a.org".into())] {
+        let before = invalidations.state();
+        purge(&invalidations, what, &any());
+        assert_eq!(invalidations.state(), before + 1);
+    }
+}
+
+#[test]
 fn purges_of_tags_and_of_other_names_hold_whichever_came_last() {
     let (tag, host) = (|| What::Tag(b"a".as_slice().into()), || What::Host("a.org".into()));
     let tagged = stored_head("/", &[("surrogate-key", "a b")]);
@@ -235,9 +245,9 @@ fn what_a_response_remembers_never_hides_a_purge() {
                         if purged == u64::MAX {
                             return;
                         }
-                        let verdict = invalidations.verdict(&key, &stored);
+                        let verdict = invalidations.verdict(&key, &stored, invalidations.forgotten());
                         assert!(
-                            purged <= number || verdict == Verdict::Gone,
+                            purged <= number || verdict == Some(Verdict::Gone),
                             "{number} {purged} {verdict:?}"
                         );
                     }
