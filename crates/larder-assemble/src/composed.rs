@@ -82,12 +82,12 @@ impl Composed {
                     if name.is_empty() {
                         return Err(UnclosedVariable);
                     }
-                    parts.variable(Variable::Ssi(ssi::Name::of(name)));
+                    parts.variable(Variable::Ssi(ssi::SsiName::of(name)));
                     rest = after.get(1..).unwrap_or_default();
                 }
-                (b'$', after) if ssi::Name::len_at(after) > 0 => {
-                    let (name, after) = after.split_at(ssi::Name::len_at(after));
-                    parts.variable(Variable::Ssi(ssi::Name::of(name)));
+                (b'$', after) if ssi::SsiName::len_at(after) > 0 => {
+                    let (name, after) = after.split_at(ssi::SsiName::len_at(after));
+                    parts.variable(Variable::Ssi(ssi::SsiName::of(name)));
                     rest = after;
                 }
                 _ => parts.own.push(*byte),
@@ -101,7 +101,7 @@ impl Composed {
         let mut parts = Parts::default();
         let mut rest = text;
         while let [byte, after @ ..] = rest {
-            if let (b'$', esi::Found::Variable(name, length)) = (byte, esi::Name::read(rest)) {
+            if let (b'$', esi::Found::Variable(name, length)) = (byte, esi::EsiName::read(rest)) {
                 parts.variable(Variable::Esi(name));
                 rest = rest.get(length..).unwrap_or_default();
             } else {

@@ -7,9 +7,13 @@
 
 mod compile;
 mod composed;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod condition;
 mod date;
 #[cfg(any(test, feature = "fuzzing"))]
 #[allow(clippy::expect_used, clippy::indexing_slicing, reason = "for tests alone")]
+#[doc(hidden)]
 pub mod delivery;
 mod escape;
 mod expression;

@@ -55,7 +55,7 @@ pub(crate) enum Op {
     /// SSI's `echo`.
     Echo(Box<Echo>),
     /// A variable in ESI's `vars`.
-    Variable(Box<name::esi::Name>),
+    Variable(Box<name::esi::EsiName>),
     Set(Box<Set>),
     If(Test),
     ElseIf(Test),
@@ -91,7 +91,7 @@ pub(crate) struct Include {
 /// What `echo` writes.
 #[derive(Debug)]
 pub(crate) struct Echo {
-    pub(crate) name: name::ssi::Name,
+    pub(crate) name: name::ssi::SsiName,
     pub(crate) default: Option<Bytes>,
     pub(crate) encoding: Encoding,
 }
@@ -116,8 +116,8 @@ pub(crate) struct Set {
 /// A condition.
 #[derive(Debug)]
 pub(crate) enum Test {
-    Ssi(Box<ssi::Expression>),
-    Esi(Box<esi::Expression>),
+    Ssi(Box<ssi::SsiCondition>),
+    Esi(Box<esi::EsiCondition>),
     /// It could not be read: false, and in SSI an error text as well.
     Unreadable,
 }
@@ -218,7 +218,7 @@ impl Op {
                 size_of::<Include>() + include.source.weight() + otherwise
             }
             Self::Echo(_) => size_of::<Echo>() + 64,
-            Self::Variable(_) => size_of::<name::esi::Name>() + 64,
+            Self::Variable(_) => size_of::<name::esi::EsiName>() + 64,
             Self::Set(set) => size_of::<Set>() + set.value.weight(),
             Self::If(test) | Self::ElseIf(test) => match test {
                 Test::Ssi(test) => 256 + test.patterns() * 64 * 1024,

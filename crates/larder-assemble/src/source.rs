@@ -103,7 +103,7 @@ fn with_variables(text: &Composed) -> Result<Form, Reason> {
     for part in &text.parts {
         match part {
             Part::Own(own) => before.extend_from_slice(own),
-            Part::Variable(Variable::Esi(name)) if name.known == esi::Known::Host => {
+            Part::Variable(Variable::Esi(name)) if name.known == esi::EsiKnown::Host => {
                 before.extend_from_slice(b"host")
             }
             Part::Variable(_) => {
@@ -165,11 +165,11 @@ fn written(text: &Composed, lookup: &mut impl Lookup) -> Result<Vec<u8>, Reason>
 /// Whether a value is written as it came: a whole query in a query, and the host.
 fn stays(variable: &Variable, in_query: bool) -> bool {
     match variable {
-        Variable::Ssi(ssi::Name { known: Some(ssi::Known::Query), .. }) => in_query,
+        Variable::Ssi(ssi::SsiName { known: Some(ssi::SsiKnown::Query), .. }) => in_query,
         Variable::Ssi(_) => false,
         Variable::Esi(name) => match name.known {
-            esi::Known::Query => in_query,
-            esi::Known::Host => true,
+            esi::EsiKnown::Query => in_query,
+            esi::EsiKnown::Host => true,
             _ => false,
         },
     }

@@ -14,7 +14,7 @@ use super::attribute::Attributes;
 use super::directive::{EndSearch, Ending};
 use super::scan::{Syntax, find};
 use super::sink::{Place, Sink};
-use crate::name::esi::{Found, Name};
+use crate::name::esi::{EsiName, Found};
 use crate::problem::Fault;
 use crate::program::Op;
 use elements::Elements;
@@ -61,7 +61,7 @@ enum Begins {
     Text(Mode, usize),
     Unwrapped,
     Wrapped,
-    Variable(Box<Name>, usize),
+    Variable(Box<EsiName>, usize),
     /// Nothing.
     Nothing,
     /// More has to be seen.
@@ -251,7 +251,7 @@ impl Esi {
 fn begins(rest: &[u8], ended: bool) -> Begins {
     let is_cut = |marker: &[u8]| !ended && rest.len() < marker.len() && marker.starts_with(rest);
     match rest {
-        [b'$', ..] => match Name::read(rest) {
+        [b'$', ..] => match EsiName::read(rest) {
             Found::Variable(name, length) => Begins::Variable(Box::new(name), length),
             Found::Cut if !ended => Begins::Cut,
             _ => Begins::Nothing,

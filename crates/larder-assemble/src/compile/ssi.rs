@@ -13,8 +13,8 @@ use super::directive::{EndSearch, Ending};
 use super::scan::{Syntax, find};
 use super::sink::{Place, Sink};
 use crate::composed::Composed;
-use crate::expression::{Unreadable, ssi::Expression};
-use crate::name::ssi::Name;
+use crate::expression::{Unreadable, ssi::SsiCondition};
+use crate::name::ssi::SsiName;
 use crate::problem::Fault;
 use crate::program::{Config, DEPTH_MAX, Echo, Encoding, Include, Op, Set, Test};
 use crate::source::{Form, Source};
@@ -224,7 +224,7 @@ fn attributes(text: &[u8], allowed: &[&[u8]]) -> Result<Attributes, Fault> {
 fn test(text: &[u8], place: Place, sink: &mut Sink) -> Test {
     let read = attributes(text, &[b"expr"]).and_then(|attributes| {
         let text = attributes.value(b"expr").ok_or(Fault::Missing)?;
-        Expression::read(text).map_err(|unreadable| match unreadable {
+        SsiCondition::read(text).map_err(|unreadable| match unreadable {
             Unreadable::Syntax => Fault::Expression,
             Unreadable::Pattern => Fault::Pattern,
         })
@@ -299,7 +299,7 @@ fn echo(text: &[u8]) -> Result<Op, Fault> {
         Some(b"none") => Encoding::None,
         Some(_) => return Err(Fault::Value),
     };
-    let name = Name::of(&plain(attributes.value(b"var").ok_or(Fault::Missing)?));
+    let name = SsiName::of(&plain(attributes.value(b"var").ok_or(Fault::Missing)?));
     let default = attributes.value(b"default").map(|text| plain(text).into());
     Ok(Op::Echo(Box::new(Echo { name, default, encoding })))
 }

@@ -22,16 +22,16 @@ use crate::value::Value;
 
 /// A condition.
 #[derive(Debug)]
-pub(crate) enum Expression {
-    Any(Vec<Expression>),
-    All(Vec<Expression>),
-    Not(Box<Expression>),
+pub(crate) enum EsiCondition {
+    Any(Vec<EsiCondition>),
+    All(Vec<EsiCondition>),
+    Not(Box<EsiCondition>),
     /// A value alone.
     Value(Composed),
     Compare(Composed, Comparison, Composed),
 }
 
-impl Expression {
+impl EsiCondition {
     /// Reads the text of `test`, in which references to characters are decoded already.
     pub(crate) fn read(text: &[u8]) -> Result<Read<Self>, Unreadable> {
         let mut reader = Reader { rest: text, depth: 0, is_mixed: false };
@@ -51,7 +51,7 @@ impl Expression {
             Self::All(sides) => sides.iter().all(|side| side.is_true(lookup)),
             Self::Not(inner) => !inner.is_true(lookup),
             Self::Value(operand) => match &*operand.parts {
-                [Part::Variable(Variable::Esi(esi::Name { known: esi::Known::Language(_), .. }))] => {
+                [Part::Variable(Variable::Esi(esi::EsiName { known: esi::EsiKnown::Language(_), .. }))] => {
                     operand.value(lookup).is_ok_and(|value| &**value.text() == b"true")
                 }
                 _ => false,
@@ -151,24 +151,24 @@ impl Reader<'_> {
         joins
     }
 
-    fn any(&mut self) -> Result<Expression, Unreadable> {
+    fn any(&mut self) -> Result<EsiCondition, Unreadable> {
         let mut sides = vec![self.all()?];
         while self.joins(b'|') {
             sides.push(self.all()?);
         }
-        self.is_mixed |= sides.len() > 1 && sides.iter().any(|side| matches!(side, Expression::All(_)));
-        Ok(one_or(sides, Expression::Any))
+        self.is_mixed |= sides.len() > 1 && sides.iter().any(|side| matches!(side, EsiCondition::All(_)));
+        Ok(one_or(sides, EsiCondition::Any))
     }
 
-    fn all(&mut self) -> Result<Expression, Unreadable> {
+    fn all(&mut self) -> Result<EsiCondition, Unreadable> {
         let mut sides = vec![self.not()?];
         while self.joins(b'&') {
             sides.push(self.not()?);
         }
-        Ok(one_or(sides, Expression::All))
+        Ok(one_or(sides, EsiCondition::All))
     }
 
-    fn not(&mut self) -> Result<Expression, Unreadable> {
+    fn not(&mut self) -> Result<EsiCondition, Unreadable> {
         let mut negations = 0_usize;
         while self.take(b'!') {
             negations += 1;
@@ -184,19 +184,19 @@ impl Reader<'_> {
                 return Err(Unreadable::Syntax);
             }
             // One side is enough to keep the rank of what is inside from showing outside.
-            if matches!(inner, Expression::All(_)) { Expression::Any(vec![inner]) } else { inner }
+            if matches!(inner, EsiCondition::All(_)) { EsiCondition::Any(vec![inner]) } else { inner }
         } else {
             let left = self.operand()?;
             self.rest = self.rest.trim_ascii_start();
             match Comparison::read(self.rest) {
-                None => Expression::Value(left),
+                None => EsiCondition::Value(left),
                 Some((comparison, rest)) => {
                     self.rest = rest;
-                    Expression::Compare(left, comparison, self.operand()?)
+                    EsiCondition::Compare(left, comparison, self.operand()?)
                 }
             }
         };
-        Ok(if negations % 2 == 1 { Expression::Not(Box::new(inner)) } else { inner })
+        Ok(if negations % 2 == 1 { EsiCondition::Not(Box::new(inner)) } else { inner })
     }
 
     fn operand(&mut self) -> Result<Composed, Unreadable> {
@@ -206,7 +206,7 @@ impl Reader<'_> {
                 let end = after.iter().position(|byte| *byte == b'\'').ok_or(Unreadable::Syntax)?;
                 (after.get(..end).map(Bytes::copy_from_slice).map(Part::Own), end + 2)
             }
-            [b'$', ..] => match esi::Name::read(self.rest) {
+            [b'$', ..] => match esi::EsiName::read(self.rest) {
                 esi::Found::Variable(name, length) => (Some(Part::Variable(Variable::Esi(name))), length),
                 _ => return Err(Unreadable::Syntax),
             },

@@ -16,17 +16,17 @@ use crate::name::{Variable, ssi};
 
 /// A condition.
 #[derive(Debug)]
-pub(crate) enum Expression {
-    Any(Vec<Expression>),
-    All(Vec<Expression>),
-    Not(Box<Expression>),
+pub(crate) enum SsiCondition {
+    Any(Vec<SsiCondition>),
+    All(Vec<SsiCondition>),
+    Not(Box<SsiCondition>),
     /// Not empty.
     Holds(Composed),
     Compare(Composed, Comparison, Composed),
     Match(Composed, Pattern),
 }
 
-impl Expression {
+impl SsiCondition {
     /// Reads the text of `expr`.
     pub(crate) fn read(text: &[u8]) -> Result<Read<Self>, Unreadable> {
         let mut reader = Reader { rest: text, depth: 0, is_mixed: false };
@@ -101,27 +101,27 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn any(&mut self) -> Result<Expression, Unreadable> {
+    fn any(&mut self) -> Result<SsiCondition, Unreadable> {
         let first = self.all()?;
         let mut sides = vec![first];
         while self.take(b"||") {
             sides.push(self.all()?);
         }
-        let is_plain = |side: &Expression| !matches!(side, Expression::All(_));
+        let is_plain = |side: &SsiCondition| !matches!(side, SsiCondition::All(_));
         // What stands in parentheses is wrapped, and does not show here.
         self.is_mixed |= sides.len() > 1 && !sides.iter().all(is_plain);
-        Ok(one_or(sides, Expression::Any))
+        Ok(one_or(sides, SsiCondition::Any))
     }
 
-    fn all(&mut self) -> Result<Expression, Unreadable> {
+    fn all(&mut self) -> Result<SsiCondition, Unreadable> {
         let mut sides = vec![self.not()?];
         while self.take(b"&&") {
             sides.push(self.not()?);
         }
-        Ok(one_or(sides, Expression::All))
+        Ok(one_or(sides, SsiCondition::All))
     }
 
-    fn not(&mut self) -> Result<Expression, Unreadable> {
+    fn not(&mut self) -> Result<SsiCondition, Unreadable> {
         let mut negations = 0_usize;
         while self.take(b"!") {
             negations += 1;
@@ -137,33 +137,33 @@ impl<'a> Reader<'a> {
                 return Err(Unreadable::Syntax);
             }
             // One side is enough to keep the rank of what is inside from showing outside.
-            if matches!(inner, Expression::All(_)) { Expression::Any(vec![inner]) } else { inner }
+            if matches!(inner, SsiCondition::All(_)) { SsiCondition::Any(vec![inner]) } else { inner }
         } else {
             self.comparison()?
         };
-        Ok(if negations % 2 == 1 { Expression::Not(Box::new(inner)) } else { inner })
+        Ok(if negations % 2 == 1 { SsiCondition::Not(Box::new(inner)) } else { inner })
     }
 
-    fn comparison(&mut self) -> Result<Expression, Unreadable> {
+    fn comparison(&mut self) -> Result<SsiCondition, Unreadable> {
         self.skip_blanks();
         if let [b'-', sign @ (b'n' | b'z'), blank, after @ ..] = self.rest
             && (blank.is_ascii_whitespace() || matches!(blank, b'"' | b'\'' | b'$'))
         {
             self.rest =
                 if blank.is_ascii_whitespace() { after } else { self.rest.get(2..).unwrap_or_default() };
-            let holds = Expression::Holds(self.operand()?.ok_or(Unreadable::Syntax)?);
-            return Ok(if *sign == b'n' { holds } else { Expression::Not(Box::new(holds)) });
+            let holds = SsiCondition::Holds(self.operand()?.ok_or(Unreadable::Syntax)?);
+            return Ok(if *sign == b'n' { holds } else { SsiCondition::Not(Box::new(holds)) });
         }
         let left = self.operand()?.ok_or(Unreadable::Syntax)?;
-        let Some(operator) = self.operator() else { return Ok(Expression::Holds(left)) };
+        let Some(operator) = self.operator() else { return Ok(SsiCondition::Holds(left)) };
         let pattern = match operator {
             Operator::Plain(_) => None,
             _ => self.pattern(),
         };
         if let Some(pattern) = pattern {
-            let found = Expression::Match(left, Pattern::compile(&pattern)?);
+            let found = SsiCondition::Match(left, Pattern::compile(&pattern)?);
             let is_negated = matches!(operator, Operator::Other | Operator::Differs);
-            return Ok(if is_negated { Expression::Not(Box::new(found)) } else { found });
+            return Ok(if is_negated { SsiCondition::Not(Box::new(found)) } else { found });
         }
         let comparison = match operator {
             Operator::Plain(comparison) => comparison,
@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
         };
         // Nothing on the right is an empty text.
         let right = self.operand()?.unwrap_or_default();
-        Ok(Expression::Compare(left, comparison, right))
+        Ok(SsiCondition::Compare(left, comparison, right))
     }
 
     fn operator(&mut self) -> Option<Operator> {
@@ -245,7 +245,7 @@ impl<'a> Reader<'a> {
         let (name, rest) = inside.split_at(end);
         let rest = rest.get(1..).unwrap_or_default().trim_ascii_start();
         self.rest = rest.strip_prefix(b")").ok_or(Unreadable::Syntax)?;
-        Ok(Composed { parts: [Part::Variable(Variable::Ssi(ssi::Name::of(name)))].into() })
+        Ok(Composed { parts: [Part::Variable(Variable::Ssi(ssi::SsiName::of(name)))].into() })
     }
 
     /// Bare words up to the next operator. Blanks between them become one.

@@ -18,8 +18,8 @@ impl Lookup for Named {
         let name = match variable {
             Variable::Ssi(name) => name.text.to_vec(),
             Variable::Esi(name) => match &name.known {
-                esi_names::Known::Assigned(name) => name.to_vec(),
-                esi_names::Known::Language(tag) => {
+                esi_names::EsiKnown::Assigned(name) => name.to_vec(),
+                esi_names::EsiKnown::Language(tag) => {
                     return Some(Value::own(Bytes::from_static(if **tag == *b"de" {
                         b"true"
                     } else {
@@ -46,14 +46,14 @@ impl Lookup for Named {
 
 #[track_caller]
 fn check_ssi(text: &str, expected: Result<bool, Unreadable>) {
-    let read = ssi::Expression::read(text.as_bytes());
+    let read = ssi::SsiCondition::read(text.as_bytes());
     let found = read.map(|read| read.expression.is_true(&mut Named::default()));
     assert_eq!(found, expected, "{text}");
 }
 
 #[track_caller]
 fn check_esi(text: &str, expected: Result<bool, Unreadable>) {
-    let read = esi::Expression::read(text.as_bytes());
+    let read = esi::EsiCondition::read(text.as_bytes());
     let found = read.map(|read| read.expression.is_true(&mut Named::default()));
     assert_eq!(found, expected, "{text}");
 }
@@ -161,7 +161,7 @@ fn conditions_of_ssi() {
 
 #[test]
 fn a_match_leaves_its_groups() {
-    let read = ssi::Expression::read(b"'ab12' = /([a-z]+)(x)?([0-9])/").expect("it is one");
+    let read = ssi::SsiCondition::read(b"'ab12' = /([a-z]+)(x)?([0-9])/").expect("it is one");
     let mut named = Named::default();
     assert!(read.expression.is_true(&mut named));
     let groups: Vec<_> =
@@ -260,8 +260,8 @@ fn a_mix_without_parentheses_is_marked() {
         ("a && (b || c)", false),
         ("a && b", false),
     ] {
-        assert_eq!(ssi::Expression::read(text.as_bytes()).expect("it is one").is_mixed, expected, "{text}");
+        assert_eq!(ssi::SsiCondition::read(text.as_bytes()).expect("it is one").is_mixed, expected, "{text}");
         let text = text.replace("&&", "&").replace("||", "|");
-        assert_eq!(esi::Expression::read(text.as_bytes()).expect("it is one").is_mixed, expected, "{text}");
+        assert_eq!(esi::EsiCondition::read(text.as_bytes()).expect("it is one").is_mixed, expected, "{text}");
     }
 }

@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use http::HeaderName;
 
-use super::field;
+use super::field::field;
 use crate::facts::is_secret;
 
 /// A longer one is text.
@@ -14,16 +14,16 @@ pub(crate) const VARIABLE_BYTES_MAX: usize = 1024;
 
 /// A variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Name {
+pub(crate) struct EsiName {
     /// What it stands for.
-    pub(crate) known: Known,
+    pub(crate) known: EsiKnown,
     /// Stands where there is no value or an empty one.
     pub(crate) default: Option<Bytes>,
 }
 
 /// What a request, a document or the template knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Known {
+pub(crate) enum EsiKnown {
     /// The first cookie of that name.
     Cookie(Box<[u8]>),
     /// The whole query.
@@ -50,14 +50,14 @@ pub(crate) enum Known {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// A variable of so many bytes.
-    Variable(Name, usize),
+    Variable(EsiName, usize),
     /// It is none.
     Text,
     /// More bytes have to be seen.
     Cut,
 }
 
-impl Name {
+impl EsiName {
     /// Reads what begins with `$(`.
     pub(crate) fn read(text: &[u8]) -> Found {
         let text = text.get(..VARIABLE_BYTES_MAX).unwrap_or(text);
@@ -105,27 +105,27 @@ fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
 }
 
-fn known(name: &[u8], key: Option<&[u8]>) -> Known {
+fn known(name: &[u8], key: Option<&[u8]>) -> EsiKnown {
     match (name, key) {
-        (b"HTTP_COOKIE", Some(key)) => Known::Cookie(key.into()),
-        (b"QUERY_STRING", None) => Known::Query,
-        (b"QUERY_STRING", Some(key)) => Known::Argument(key.into()),
-        (b"HTTP_HOST", None) => Known::Host,
-        (b"HTTP_ACCEPT_LANGUAGE", Some(key)) => Known::Language(key.to_ascii_lowercase().into()),
-        (b"HTTP_USER_AGENT", Some(b"browser")) => Known::Browser,
-        (b"HTTP_USER_AGENT", Some(b"version")) => Known::BrowserVersion,
-        (b"HTTP_USER_AGENT", Some(b"os")) => Known::System,
-        (b"REQUEST_METHOD", None) => Known::Method,
-        (b"REQUEST_PATH", None) => Known::Path,
-        (b"REMOTE_ADDR", None) => Known::Client,
+        (b"HTTP_COOKIE", Some(key)) => EsiKnown::Cookie(key.into()),
+        (b"QUERY_STRING", None) => EsiKnown::Query,
+        (b"QUERY_STRING", Some(key)) => EsiKnown::Argument(key.into()),
+        (b"HTTP_HOST", None) => EsiKnown::Host,
+        (b"HTTP_ACCEPT_LANGUAGE", Some(key)) => EsiKnown::Language(key.to_ascii_lowercase().into()),
+        (b"HTTP_USER_AGENT", Some(b"browser")) => EsiKnown::Browser,
+        (b"HTTP_USER_AGENT", Some(b"version")) => EsiKnown::BrowserVersion,
+        (b"HTTP_USER_AGENT", Some(b"os")) => EsiKnown::System,
+        (b"REQUEST_METHOD", None) => EsiKnown::Method,
+        (b"REQUEST_PATH", None) => EsiKnown::Path,
+        (b"REMOTE_ADDR", None) => EsiKnown::Client,
         (name, None) => match name.strip_prefix(b"HTTP_") {
             Some(rest) => match field(rest) {
-                Some(field) if !is_secret(&field) => Known::Field(field),
-                _ => Known::Nothing,
+                Some(field) if !is_secret(&field) => EsiKnown::Field(field),
+                _ => EsiKnown::Nothing,
             },
-            None => Known::Assigned(name.into()),
+            None => EsiKnown::Assigned(name.into()),
         },
-        (_, Some(_)) => Known::Nothing,
+        (_, Some(_)) => EsiKnown::Nothing,
     }
 }
 
@@ -133,35 +133,35 @@ fn known(name: &[u8], key: Option<&[u8]>) -> Known {
 mod tests {
     use super::*;
 
-    fn check(text: &str, expected: Option<(Known, Option<&str>, usize)>) {
+    fn check(text: &str, expected: Option<(EsiKnown, Option<&str>, usize)>) {
         let expected = expected.map_or(Found::Text, |(known, default, length)| {
             Found::Variable(
-                Name { known, default: default.map(|text| Bytes::copy_from_slice(text.as_bytes())) },
+                EsiName { known, default: default.map(|text| Bytes::copy_from_slice(text.as_bytes())) },
                 length,
             )
         });
-        assert_eq!(Name::read(text.as_bytes()), expected, "{text}");
+        assert_eq!(EsiName::read(text.as_bytes()), expected, "{text}");
     }
 
     #[test]
     fn variables_with_keys_and_defaults() {
-        let cookie = |name: &str| Known::Cookie(name.as_bytes().into());
-        check("$(HTTP_HOST)x", Some((Known::Host, None, 12)));
+        let cookie = |name: &str| EsiKnown::Cookie(name.as_bytes().into());
+        check("$(HTTP_HOST)x", Some((EsiKnown::Host, None, 12)));
         check("$(HTTP_COOKIE{a b})", Some((cookie("a b"), None, 19)));
         check("$(HTTP_COOKIE{id}|none)", Some((cookie("id"), Some("none"), 23)));
         check("$(HTTP_COOKIE{id}|'no (one)')", Some((cookie("id"), Some("no (one)"), 29)));
         check("$(HTTP_COOKIE{id}|)", Some((cookie("id"), Some(""), 19)));
-        check("$(QUERY_STRING{q})", Some((Known::Argument(b"q"[..].into()), None, 18)));
-        check("$(HTTP_ACCEPT_LANGUAGE{EN-us})", Some((Known::Language(b"en-us"[..].into()), None, 30)));
-        check("$(HTTP_REFERER)", Some((Known::Field(HeaderName::from_static("referer")), None, 15)));
-        check("$(own)", Some((Known::Assigned(b"own"[..].into()), None, 6)));
-        check("$(HTTP_USER_AGENT{engine})", Some((Known::Nothing, None, 26)));
+        check("$(QUERY_STRING{q})", Some((EsiKnown::Argument(b"q"[..].into()), None, 18)));
+        check("$(HTTP_ACCEPT_LANGUAGE{EN-us})", Some((EsiKnown::Language(b"en-us"[..].into()), None, 30)));
+        check("$(HTTP_REFERER)", Some((EsiKnown::Field(HeaderName::from_static("referer")), None, 15)));
+        check("$(own)", Some((EsiKnown::Assigned(b"own"[..].into()), None, 6)));
+        check("$(HTTP_USER_AGENT{engine})", Some((EsiKnown::Nothing, None, 26)));
     }
 
     #[test]
     fn passwords_are_no_variables() {
-        check("$(HTTP_AUTHORIZATION)", Some((Known::Nothing, None, 21)));
-        check("$(HTTP_PROXY_AUTHORIZATION)", Some((Known::Nothing, None, 27)));
+        check("$(HTTP_AUTHORIZATION)", Some((EsiKnown::Nothing, None, 21)));
+        check("$(HTTP_PROXY_AUTHORIZATION)", Some((EsiKnown::Nothing, None, 27)));
     }
 
     #[test]
@@ -171,7 +171,7 @@ mod tests {
         }
         check(&format!("$({})", "a".repeat(2000)), None);
         for text in ["", "$", "$(", "$(A", "$(A{b", "$(A{b}", "$(A|", "$(A|'x", "$(A|'x'"] {
-            assert_eq!(Name::read(text.as_bytes()), Found::Cut, "{text}");
+            assert_eq!(EsiName::read(text.as_bytes()), Found::Cut, "{text}");
         }
     }
 }

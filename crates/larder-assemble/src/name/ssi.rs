@@ -5,20 +5,20 @@
 
 use http::HeaderName;
 
-use super::field;
+use super::field::field;
 
 /// A variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Name {
+pub(crate) struct SsiName {
     /// In lower case.
     pub(crate) text: Box<[u8]>,
     /// What it is unless it is set.
-    pub(crate) known: Option<Known>,
+    pub(crate) known: Option<SsiKnown>,
 }
 
 /// What a request or a document knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Known {
+pub(crate) enum SsiKnown {
     /// `$0` to `$9`.
     Capture(usize),
     DocumentUri,
@@ -40,7 +40,7 @@ pub(crate) enum Known {
     Argument(Box<[u8]>),
 }
 
-impl Name {
+impl SsiName {
     /// Of any text.
     pub(crate) fn of(text: &[u8]) -> Self {
         let text: Box<[u8]> = text.to_ascii_lowercase().into();
@@ -57,26 +57,26 @@ impl Name {
     }
 }
 
-fn known(name: &[u8]) -> Option<Known> {
+fn known(name: &[u8]) -> Option<SsiKnown> {
     Some(match name {
-        [digit @ b'0'..=b'9'] => Known::Capture(usize::from(digit - b'0')),
-        b"document_uri" | b"uri" => Known::DocumentUri,
-        b"document_name" => Known::DocumentName,
-        b"document_args" | b"query_string" | b"args" => Known::Query,
-        b"query_string_unescaped" => Known::QueryDecoded,
-        b"request_method" => Known::Method,
-        b"request_uri" => Known::RequestUri,
-        b"server_name" | b"host" => Known::Host,
-        b"server_protocol" => Known::Protocol,
-        b"request_scheme" | b"scheme" => Known::Scheme,
-        b"remote_addr" => Known::Client,
-        b"last_modified" => Known::LastModified,
-        b"date_gmt" | b"date_local" => Known::Date,
+        [digit @ b'0'..=b'9'] => SsiKnown::Capture(usize::from(digit - b'0')),
+        b"document_uri" | b"uri" => SsiKnown::DocumentUri,
+        b"document_name" => SsiKnown::DocumentName,
+        b"document_args" | b"query_string" | b"args" => SsiKnown::Query,
+        b"query_string_unescaped" => SsiKnown::QueryDecoded,
+        b"request_method" => SsiKnown::Method,
+        b"request_uri" => SsiKnown::RequestUri,
+        b"server_name" | b"host" => SsiKnown::Host,
+        b"server_protocol" => SsiKnown::Protocol,
+        b"request_scheme" | b"scheme" => SsiKnown::Scheme,
+        b"remote_addr" => SsiKnown::Client,
+        b"last_modified" => SsiKnown::LastModified,
+        b"date_gmt" | b"date_local" => SsiKnown::Date,
         name => {
             match (name.strip_prefix(b"http_"), name.strip_prefix(b"cookie_"), name.strip_prefix(b"arg_")) {
-                (Some(name), ..) => Known::Field(field(name)?),
-                (_, Some(name), _) => Known::Cookie(name.into()),
-                (.., Some(name)) => Known::Argument(name.into()),
+                (Some(name), ..) => SsiKnown::Field(field(name)?),
+                (_, Some(name), _) => SsiKnown::Cookie(name.into()),
+                (.., Some(name)) => SsiKnown::Argument(name.into()),
                 _ => return None,
             }
         }
@@ -89,33 +89,33 @@ mod tests {
 
     #[test]
     fn names_in_any_case_stand_for_what_they_are_in_nginx_and_apache() {
-        let field = |name| Some(Known::Field(HeaderName::from_static(name)));
+        let field = |name| Some(SsiKnown::Field(HeaderName::from_static(name)));
         for (name, expected) in [
-            ("DOCUMENT_URI", Some(Known::DocumentUri)),
-            ("uri", Some(Known::DocumentUri)),
-            ("Query_String", Some(Known::Query)),
-            ("args", Some(Known::Query)),
-            ("DATE_LOCAL", Some(Known::Date)),
-            ("date_gmt", Some(Known::Date)),
+            ("DOCUMENT_URI", Some(SsiKnown::DocumentUri)),
+            ("uri", Some(SsiKnown::DocumentUri)),
+            ("Query_String", Some(SsiKnown::Query)),
+            ("args", Some(SsiKnown::Query)),
+            ("DATE_LOCAL", Some(SsiKnown::Date)),
+            ("date_gmt", Some(SsiKnown::Date)),
             ("HTTP_ACCEPT_LANGUAGE", field("accept-language")),
             ("http_X_Forwarded_For", field("x-forwarded-for")),
-            ("cookie_Session", Some(Known::Cookie(b"session"[..].into()))),
-            ("arg_page", Some(Known::Argument(b"page"[..].into()))),
-            ("7", Some(Known::Capture(7))),
+            ("cookie_Session", Some(SsiKnown::Cookie(b"session"[..].into()))),
+            ("arg_page", Some(SsiKnown::Argument(b"page"[..].into()))),
+            ("7", Some(SsiKnown::Capture(7))),
             ("10", None),
             ("http_", None),
             ("http_a b", None),
             ("own", None),
             ("", None),
         ] {
-            assert_eq!(Name::of(name.as_bytes()).known, expected, "{name}");
+            assert_eq!(SsiName::of(name.as_bytes()).known, expected, "{name}");
         }
     }
 
     #[test]
     fn a_name_without_braces_ends_where_no_letter_follows() {
         for (text, length) in [("a_1-b", 3), ("12", 1), ("", 0), ("-a", 0), ("a.b", 1)] {
-            assert_eq!(Name::len_at(text.as_bytes()), length, "{text}");
+            assert_eq!(SsiName::len_at(text.as_bytes()), length, "{text}");
         }
     }
 }

@@ -42,8 +42,13 @@ impl Run {
     /// behind the marker.
     pub(super) fn note_except(&mut self, thread: &mut Thread) {
         if let Some(Level::Try(level)) = thread.levels.last() {
-            let mut except =
-                Thread::of_document(thread.document, level.slot, level.outer_attempt, level.scope.clone());
+            let mut except = Thread::of_document(
+                thread.document,
+                thread.depth,
+                level.slot,
+                level.outer_attempt,
+                level.scope.clone(),
+            );
             (except.operation, except.cursor, except.end) = (thread.operation, thread.cursor, End::Except);
             let slot = level.slot;
             if let Some(attempted) = self.slots.attempted(slot) {

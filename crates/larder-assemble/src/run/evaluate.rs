@@ -53,8 +53,8 @@ impl Lookup for Evaluator<'_> {
 }
 
 impl Evaluator<'_> {
-    fn ssi(&mut self, name: &ssi::Name) -> Option<Value> {
-        if let Some(ssi::Known::Capture(number)) = name.known {
+    fn ssi(&mut self, name: &ssi::SsiName) -> Option<Value> {
+        if let Some(ssi::SsiKnown::Capture(number)) = name.known {
             return self.captures.numbered(number).cloned();
         }
         if let Some(value) = self.captures.named(&name.text).or_else(|| self.scope.value(&name.text)) {
@@ -63,55 +63,57 @@ impl Evaluator<'_> {
         let target = &self.uri.target;
         let path = target.path();
         Some(match name.known.as_ref()? {
-            ssi::Known::Capture(_) => return None,
-            ssi::Known::DocumentUri => text(path),
-            ssi::Known::DocumentName => text(path.rsplit('/').next()?),
-            ssi::Known::Query => text(target.query()?),
-            ssi::Known::QueryDecoded => Value::foreign(escape::decoded(target.query()?.as_bytes(), false)),
-            ssi::Known::Method => text(self.asker.method()),
-            ssi::Known::RequestUri => Value::foreign(target.as_bytes().clone()),
-            ssi::Known::Host => text(self.uri.authority.host()),
-            ssi::Known::Protocol => text(self.asker.version()),
-            ssi::Known::Scheme => text(self.asker.scheme()),
-            ssi::Known::Client => text(&self.asker.client()),
-            ssi::Known::LastModified => Value::foreign(date::format(self.last_modified?, self.date_format)),
-            ssi::Known::Date => Value::foreign(date::format(self.asker.now(), self.date_format)),
-            ssi::Known::Field(field) => Value::foreign(self.asker.field(field)?.into_owned()),
-            ssi::Known::Cookie(key) => copied(self.asker.cookie(|other| other.eq_ignore_ascii_case(key))?),
-            ssi::Known::Argument(key) => {
+            ssi::SsiKnown::Capture(_) => return None,
+            ssi::SsiKnown::DocumentUri => text(path),
+            ssi::SsiKnown::DocumentName => text(path.rsplit('/').next()?),
+            ssi::SsiKnown::Query => text(target.query()?),
+            ssi::SsiKnown::QueryDecoded => Value::foreign(escape::decoded(target.query()?.as_bytes(), false)),
+            ssi::SsiKnown::Method => text(self.asker.method()),
+            ssi::SsiKnown::RequestUri => Value::foreign(target.as_bytes().clone()),
+            ssi::SsiKnown::Host => text(self.uri.authority.host()),
+            ssi::SsiKnown::Protocol => text(self.asker.version()),
+            ssi::SsiKnown::Scheme => text(self.asker.scheme()),
+            ssi::SsiKnown::Client => text(&self.asker.client()),
+            ssi::SsiKnown::LastModified => {
+                Value::foreign(date::format(self.last_modified?, self.date_format))
+            }
+            ssi::SsiKnown::Date => Value::foreign(date::format(self.asker.now(), self.date_format)),
+            ssi::SsiKnown::Field(field) => Value::foreign(self.asker.field(field)?.into_owned()),
+            ssi::SsiKnown::Cookie(key) => copied(self.asker.cookie(|other| other.eq_ignore_ascii_case(key))?),
+            ssi::SsiKnown::Argument(key) => {
                 copied(argument(target.query()?, |name| name.eq_ignore_ascii_case(key))?)
             }
         })
     }
 
-    fn esi(&mut self, name: &esi::Name) -> Option<Value> {
+    fn esi(&mut self, name: &esi::EsiName) -> Option<Value> {
         let value = self.esi_known(&name.known).filter(|value| !value.is_empty());
         value.or_else(|| name.default.clone().map(Value::own))
     }
 
-    fn esi_known(&mut self, known: &esi::Known) -> Option<Value> {
+    fn esi_known(&mut self, known: &esi::EsiKnown) -> Option<Value> {
         let target = &self.uri.target;
         Some(match known {
-            esi::Known::Cookie(key) => copied(self.asker.cookie(|other| other == &**key)?),
-            esi::Known::Query => text(target.query()?),
-            esi::Known::Argument(key) => {
+            esi::EsiKnown::Cookie(key) => copied(self.asker.cookie(|other| other == &**key)?),
+            esi::EsiKnown::Query => text(target.query()?),
+            esi::EsiKnown::Argument(key) => {
                 let found = argument(target.query()?, |name| escape::decoded(name, true) == **key)?;
                 Value::foreign(escape::decoded(found, true))
             }
-            esi::Known::Host => text(self.uri.authority.as_str()),
-            esi::Known::Language(tag) => {
+            esi::EsiKnown::Host => text(self.uri.authority.as_str()),
+            esi::EsiKnown::Language(tag) => {
                 let said = self.asker.field(&header::ACCEPT_LANGUAGE).unwrap_or_default();
                 Value::own(Bytes::from_static(if takes(&said, tag) { b"true" } else { b"false" }))
             }
-            esi::Known::Browser => Value::own(Bytes::from_static(browser(&self.agent()?).0)),
-            esi::Known::BrowserVersion => copied(browser(&self.agent()?).1),
-            esi::Known::System => Value::own(Bytes::from_static(system(&self.agent()?))),
-            esi::Known::Method => text(self.asker.method()),
-            esi::Known::Path => text(target.path()),
-            esi::Known::Client => text(&self.asker.client()),
-            esi::Known::Field(field) => Value::foreign(self.asker.field(field)?.into_owned()),
-            esi::Known::Assigned(name) => self.scope.value(name)?.clone(),
-            esi::Known::Nothing => return None,
+            esi::EsiKnown::Browser => Value::own(Bytes::from_static(browser(&self.agent()?).0)),
+            esi::EsiKnown::BrowserVersion => copied(browser(&self.agent()?).1),
+            esi::EsiKnown::System => Value::own(Bytes::from_static(system(&self.agent()?))),
+            esi::EsiKnown::Method => text(self.asker.method()),
+            esi::EsiKnown::Path => text(target.path()),
+            esi::EsiKnown::Client => text(&self.asker.client()),
+            esi::EsiKnown::Field(field) => Value::foreign(self.asker.field(field)?.into_owned()),
+            esi::EsiKnown::Assigned(name) => self.scope.value(name)?.clone(),
+            esi::EsiKnown::Nothing => return None,
         })
     }
 

@@ -162,6 +162,7 @@ impl Run {
             into: thread.slot,
             document: thread.document,
             operation: thread.operation - 1,
+            depth: thread.depth,
             uri: None,
             otherwise,
             is_awaited: false,
@@ -274,7 +275,7 @@ impl Run {
             thread.scope.set_block(&name, block);
             self.steps.push_back(Step::Keep { document: thread.document, range: block.offset..end });
         } else {
-            self.error(thread);
+            self.has_no_room(thread);
         }
     }
 
@@ -314,7 +315,7 @@ impl Run {
         self.own(thread, bytes);
     }
 
-    fn variable(&mut self, thread: &mut Thread, name: &esi::Name, facts: &Facts<'_>) {
+    fn variable(&mut self, thread: &mut Thread, name: &esi::EsiName, facts: &Facts<'_>) {
         let escapes = self.settings.escapes_html;
         let Some(mut evaluator) = self.evaluator(thread, facts) else { return };
         let value = evaluator.look_up(&Variable::Esi(name.clone())).unwrap_or_default();
@@ -336,8 +337,16 @@ impl Run {
             Ok(value) if self.budget.keep(value.text().len()) && self.budget.keep(set.name.len()) => {
                 thread.scope.set_value(&set.name, value);
             }
-            _ if self.language(thread.document) == Language::Ssi => self.error(thread),
-            _ => {}
+            _ => self.has_no_room(thread),
+        }
+    }
+
+    /// A value or a block is longer than it may be, or than the page has room for.
+    fn has_no_room(&mut self, thread: &Thread) {
+        let (document, at) = (thread.document, thread.cursor);
+        self.steps.push_back(Step::Refused { document, at, reason: Reason::TooLarge });
+        if self.language(document) == Language::Ssi {
+            self.error(thread);
         }
     }
 

@@ -35,7 +35,7 @@ impl Run {
     /// Asks for `reference`, unless a limit keeps it.
     fn ask(&mut self, slot: SlotId, reference: Reference) -> Result<(), Reason> {
         let Some(included) = self.slots.included(slot) else { return Ok(()) };
-        let (document, operation) = (included.document, included.operation);
+        let (document, operation, depth) = (included.document, included.operation, included.depth);
         let Some(asking) = self.documents.get(document.index()) else { return Ok(()) };
         let uri = match &reference.site {
             Some((scheme, authority)) if *authority != asking.uri.authority => DocumentUri {
@@ -46,7 +46,7 @@ impl Run {
             _ => DocumentUri { target: reference.target.clone(), ..asking.uri.clone() },
         };
         let site = reference.site.filter(|(_, authority)| *authority != asking.uri.authority);
-        if asking.depth >= self.settings.depth_max {
+        if depth >= self.settings.depth_max {
             return Err(Reason::Depth);
         }
         if self.is_among_ancestors(document, &uri) {
@@ -131,6 +131,9 @@ impl Run {
         let (document, operation, waiter) = (included.document, included.operation, included.waiter);
         let scope_back = included.scope_back.take();
         let fits = self.budget.keep(bytes.len());
+        if !fits {
+            self.refused(slot, Reason::TooLarge);
+        }
         let name = self.include_of(document, operation).and_then(|include| include.set.clone());
         let waiting = waiter.and_then(|waiter| self.threads.get_mut(waiter)).and_then(Option::as_mut);
         if let Some((thread, name)) = waiting.zip(name) {
@@ -151,14 +154,14 @@ impl Run {
         }
         let Some(included) = self.slots.included(slot) else { return };
         let Some(uri) = included.uri.take() else { return };
-        let (parent, attempt, scope) = (included.document, included.attempt, included.scope.clone());
+        let (parent, depth) = (included.document, included.depth + 1);
+        let (attempt, scope) = (included.attempt, included.scope.clone());
         let both_ssi = self.language(parent) == Language::Ssi && template.program.language() == Language::Ssi;
-        let depth = self.document(parent).map_or(0, |document| document.depth + 1);
         let document = DocumentId(u32::try_from(self.documents.len()).unwrap_or(u32::MAX));
         let Template { program, last_modified } = template;
-        self.documents.push(Document { program, uri, last_modified, parent: Some(parent), depth });
+        self.documents.push(Document { program, uri, last_modified, parent: Some(parent) });
         let scope = if both_ssi { scope } else { Scope::default() };
-        self.begin(Thread::of_document(document, slot, attempt, scope));
+        self.begin(Thread::of_document(document, depth, slot, attempt, scope));
     }
 
     /// There is no fragment: something else stands there.
@@ -212,12 +215,17 @@ impl Run {
     fn run_stub(&mut self, slot: SlotId) -> bool {
         let Some(included) = self.slots.included(slot) else { return false };
         let (document, operation, attempt) = (included.document, included.operation, included.attempt);
-        let (scope, words) = (included.scope.clone(), included.words.clone());
+        let (scope, words, depth) = (included.scope.clone(), included.words.clone(), included.depth);
         let Some(name) = self.include_of(document, operation).and_then(|include| include.stub.clone()) else {
             return false;
         };
         let Some(block) = scope.block(&name) else { return false };
-        let mut thread = Thread::of_document(block.document, slot, attempt, scope);
+        if depth >= self.settings.depth_max {
+            // A block may stand in for an include of its own.
+            self.refused(slot, Reason::Depth);
+            return false;
+        }
+        let mut thread = Thread::of_document(block.document, depth + 1, slot, attempt, scope);
         (thread.operation, thread.cursor) = (block.operation, block.offset);
         (thread.words, thread.end) = (words, End::Block);
         self.begin(thread);

@@ -57,7 +57,6 @@ struct Document {
     uri: DocumentUri,
     last_modified: Option<WallTime>,
     parent: Option<DocumentId>,
-    depth: usize,
 }
 
 impl Run {
@@ -68,9 +67,8 @@ impl Run {
             uri: page.uri,
             last_modified: page.template.last_modified,
             parent: None,
-            depth: 0,
         };
-        let thread = Thread::of_document(DocumentId::PAGE, SlotId::PAGE, None, Scope::default());
+        let thread = Thread::of_document(DocumentId::PAGE, 0, SlotId::PAGE, None, Scope::default());
         Self {
             budget: Budget::new(settings.includes_max),
             settings,

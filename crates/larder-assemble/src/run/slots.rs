@@ -40,6 +40,8 @@ pub(super) struct Included {
     /// Which document has it, at which operation.
     pub(super) document: DocumentId,
     pub(super) operation: usize,
+    /// How many includes that is in.
+    pub(super) depth: usize,
     /// What is asked for now.
     pub(super) uri: Option<DocumentUri>,
     /// What is asked for if that fails.

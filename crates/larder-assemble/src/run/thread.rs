@@ -16,6 +16,8 @@ pub(super) type ThreadId = usize;
 #[derive(Clone, Debug)]
 pub(super) struct Thread {
     pub(super) document: DocumentId,
+    /// How many includes it is in, those whose block it runs counted too.
+    pub(super) depth: usize,
     /// The next operation.
     pub(super) operation: usize,
     /// Up to here the body is done with.
@@ -110,12 +112,14 @@ impl Thread {
     /// At the beginning of a document.
     pub(super) fn of_document(
         document: DocumentId,
+        depth: usize,
         slot: SlotId,
         attempt: Option<SlotId>,
         scope: Scope,
     ) -> Self {
         Self {
             document,
+            depth,
             operation: 0,
             cursor: 0,
             slot,

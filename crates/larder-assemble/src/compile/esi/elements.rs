@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::super::attribute::Attributes;
 use super::super::sink::{Place, Sink};
 use crate::composed::Composed;
-use crate::expression::{Unreadable, esi::Expression};
+use crate::expression::{Unreadable, esi::EsiCondition};
 use crate::problem::Fault;
 use crate::program::{DEPTH_MAX, Include, Op, Set, Test};
 use crate::source::{Form, Source};
@@ -287,7 +287,7 @@ fn condition(attributes: &Attributes, place: Place, sink: &mut Sink) -> Test {
         sink.problem(place, Fault::Missing);
         return Test::Unreadable;
     };
-    match Expression::read(text) {
+    match EsiCondition::read(text) {
         Ok(read) => {
             if read.is_mixed {
                 sink.problem(place, Fault::Mixed);

@@ -33,6 +33,13 @@ fn fragments_nest_ten_levels_deep() {
 }
 
 #[test]
+fn a_block_that_stands_in_for_its_own_include_ends() {
+    let block = "<!--#block name=s -->(<!--#include virtual=/bad stub=s -->)<!--#endblock -->";
+    let expected = format!("{}{ERROR}{}", "(".repeat(10), ")".repeat(10));
+    Case::new(Ssi).check(&format!("{block}<!--#include virtual=/bad stub=s -->"), &expected);
+}
+
+#[test]
 fn a_document_never_includes_itself() {
     for (target, body) in [("/p/page?x=1&y=a%20b", ""), ("/l", "<esi:include src='/l' onerror='continue'/>")]
     {
