@@ -80,7 +80,7 @@ impl Civil {
     }
 
     /// Monday is 0.
-    fn from_monday(&self) -> i64 {
+    fn weekday_after_monday(&self) -> i64 {
         (self.weekday as i64 + 6) % 7
     }
 
@@ -90,7 +90,7 @@ impl Civil {
             let shift = |year: i64| (year + year / 4 - year / 100 + year / 400) % 7;
             52 + i64::from(shift(year) == 4 || shift(year - 1) == 3)
         };
-        match (self.day_of_year - self.from_monday() + 10) / 7 {
+        match (self.day_of_year - self.weekday_after_monday() + 10) / 7 {
             0 => (self.year - 1, weeks_of(self.year - 1)),
             week if week > weeks_of(self.year) => (self.year + 1, 1),
             week => (self.year, week),
@@ -158,11 +158,11 @@ fn convert(civil: &Civil, conversion: u8, out: &mut Vec<u8>) {
         b'S' => format!("{:02}", civil.second),
         b't' => "\t".to_owned(),
         b'T' | b'X' => return write(civil, b"%H:%M:%S", out),
-        b'u' => (civil.from_monday() + 1).to_string(),
+        b'u' => (civil.weekday_after_monday() + 1).to_string(),
         b'U' => format!("{:02}", (civil.day_of_year + 7 - civil.weekday as i64) / 7),
         b'V' => format!("{:02}", civil.iso_week().1),
         b'w' => civil.weekday.to_string(),
-        b'W' => format!("{:02}", (civil.day_of_year + 7 - civil.from_monday()) / 7),
+        b'W' => format!("{:02}", (civil.day_of_year + 7 - civil.weekday_after_monday()) / 7),
         b'y' => format!("{:02}", civil.year % 100),
         b'Y' => civil.year.to_string(),
         b'z' => "+0000".to_owned(),

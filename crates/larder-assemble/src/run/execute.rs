@@ -241,9 +241,8 @@ impl Run {
                 };
             }
             (Op::ElseIf(test), 0) if skip.until == Until::Branch => {
-                if self.holds(thread, test, facts) {
-                    thread.skip = None;
-                }
+                let skip = *skip;
+                thread.skip = (!self.holds(thread, test, facts)).then_some(skip);
             }
             (Op::Else, 0) if skip.until == Until::Branch => thread.skip = None,
             (Op::Except, 0) if skip.until == Until::Except => {
