@@ -13,12 +13,18 @@ const VALUES_BYTES_MAX: usize = 1024 * 1024;
 pub(super) struct Budget {
     operations: usize,
     includes: usize,
+    stand_ins: usize,
     value_bytes: usize,
 }
 
 impl Budget {
     pub(super) fn new(includes_max: usize) -> Self {
-        Self { operations: OPERATIONS_MAX, includes: includes_max, value_bytes: VALUES_BYTES_MAX }
+        Self {
+            operations: OPERATIONS_MAX,
+            includes: includes_max,
+            stand_ins: includes_max,
+            value_bytes: VALUES_BYTES_MAX,
+        }
     }
 
     /// Counts operations. Once more were asked for than were left, none is.
@@ -32,6 +38,13 @@ impl Budget {
     pub(super) fn include(&mut self) -> bool {
         let left = self.includes.checked_sub(1);
         self.includes = left.unwrap_or(0);
+        left.is_some()
+    }
+
+    /// Counts a block that stands in for an include. There are as many as includes, in a count of their own.
+    pub(super) fn stand_in(&mut self) -> bool {
+        let left = self.stand_ins.checked_sub(1);
+        self.stand_ins = left.unwrap_or(0);
         left.is_some()
     }
 

@@ -225,6 +225,10 @@ impl Run {
             self.refused(slot, Reason::Depth);
             return false;
         }
+        if !self.budget.stand_in() {
+            self.refused(slot, Reason::Count);
+            return false;
+        }
         let mut thread = Thread::of_document(block.document, depth + 1, slot, attempt, scope);
         (thread.operation, thread.cursor) = (block.operation, block.offset);
         (thread.words, thread.end) = (words, End::Block);

@@ -40,6 +40,21 @@ fn a_block_that_stands_in_for_its_own_include_ends() {
 }
 
 #[test]
+fn blocks_that_stand_in_are_counted_like_includes() {
+    let block = format!(
+        "<!--#block name=s -->(<!--#endblock -->{}",
+        "<!--#include virtual=/bad stub=s -->".repeat(1200)
+    );
+    let delivered = Case::new(Ssi).deliver(&block, &mut |_| 0);
+    assert_eq!(delivered.output.iter().filter(|byte| **byte == b'(').count(), 1000);
+    // Five for each of five, ten levels deep.
+    let include = "<!--#include virtual=/bad stub=s -->".repeat(5);
+    let block = format!("<!--#block name=s -->({include})<!--#endblock -->{include}");
+    let delivered = Case::new(Ssi).deliver(&block, &mut |_| 0);
+    assert_eq!(delivered.output.iter().filter(|byte| **byte == b'(').count(), 1000);
+}
+
+#[test]
 fn a_document_never_includes_itself() {
     for (target, body) in [("/p/page?x=1&y=a%20b", ""), ("/l", "<esi:include src='/l' onerror='continue'/>")]
     {
