@@ -19,6 +19,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("larder-observe", 1),
     ("larder-cache", 2),
     ("larder-config", 2),
+    ("larder-remote", 2),
     ("larder-tier", 2),
     ("larder-disk", 3),
     ("larder-files", 3),
