@@ -180,6 +180,10 @@ impl<'a> Conversation<'a> {
                     if written.is_err() {
                         return Ended::Broken(Failure::Closed);
                     }
+                    // What a large value has needed is not kept for small requests.
+                    if self.outbox.is_empty() && self.outbox.capacity() > OUTBOX_MAX {
+                        self.outbox = BytesMut::new();
+                    }
                 }
                 () = sleep_until(wake_at.unwrap_or_else(Instant::now)), if wake_at.is_some() => {
                     let expiry = self.outstanding.expire(Instant::now());

@@ -26,6 +26,9 @@ use crate::error::RemoteError;
 use crate::key::RemoteKey;
 use crate::metrics::Write;
 
+/// Look-ups of names that wait at once in the writer's thread: a resolver that hangs must not take more threads with each probe.
+const NAMES_AT_ONCE: usize = 4;
+
 /// Values in memcached, for the whole process.
 pub struct Memcached {
     settings: MemcachedSettings,
@@ -64,7 +67,11 @@ impl Memcached {
     }
 
     fn start_writer(&self) -> Result<(), RemoteError> {
-        let runtime = Builder::new_current_thread().enable_all().build().map_err(RemoteError::Thread)?;
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(NAMES_AT_ONCE)
+            .build()
+            .map_err(RemoteError::Thread)?;
         let (timeout, value_max) = (self.settings.timeout, self.settings.max_object);
         let shares: Vec<_> =
             self.members.iter().map(|m| (Arc::clone(&m.server), Arc::clone(&m.queue))).collect();
