@@ -13,7 +13,9 @@ use larder_remote::memcached::{Client, Found, LookedUp, Memcached, Offered, Ttl}
 use larder_remote::{Address, Addresses, Failure, Resolve, Unfit};
 
 use super::real::{Server, TcpServer};
-use super::setup::{MAX_OBJECT, client, eventually, found, key, look, sample, settings, start, until};
+use super::setup::{
+    MAX_OBJECT, client, confirmed, eventually, found, key, look, sample, settings, start, until,
+};
 
 #[tokio::test]
 async fn a_value_is_found_with_the_time_that_it_has_left_and_another_key_is_absent() {
@@ -48,9 +50,9 @@ async fn a_value_is_set_for_its_lifetime_and_deleted_when_that_is_confirmed() {
         matches!(ttl, LookedUp::Found(Ttl::Left(left)) if (45..=50).contains(&left.as_secs())),
         "{ttl:?}"
     );
-    store.delete(&key("/a")).unwrap().confirmed().await.unwrap();
+    confirmed(store.delete(&key("/a")).unwrap()).await;
     assert_eq!(look(&client, "/a").await, LookedUp::Absent);
-    store.delete(&key("/never")).unwrap().confirmed().await.unwrap();
+    confirmed(store.delete(&key("/never")).unwrap()).await;
     assert_eq!(store.set(&key("/a"), "body".into(), Duration::from_millis(900)), Offered::TooShort);
     assert_eq!(
         store.set(&key("/a"), vec![0; MAX_OBJECT + 1].into(), Duration::from_secs(1)),
@@ -212,7 +214,7 @@ async fn connections_and_threads_end_with_the_last_handle() {
     // What is queued is still written.
     let deletion = client.shared().delete(&key("/a")).unwrap();
     drop(client);
-    deletion.confirmed().await.unwrap();
+    confirmed(deletion).await;
     eventually("no connection is left", || raw.others() == 0).await;
 }
 

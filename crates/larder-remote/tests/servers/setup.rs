@@ -7,7 +7,7 @@ use bytes::Bytes;
 use larder_http::time::Clock;
 use larder_observe::{Diagnostics, Exposition};
 use larder_remote::memcached::{
-    Client, Codings, LookedUp, Memcached, MemcachedSettings, Placement, RemoteServer,
+    Client, Codings, Deletion, LookedUp, Memcached, MemcachedSettings, Placement, RemoteServer,
 };
 use larder_remote::{Address, RemoteKey, SystemNames};
 
@@ -63,6 +63,12 @@ pub async fn until(client: &Client, text: &str, expected: &LookedUp<Bytes>) {
         assert!(begun.elapsed() < PATIENCE, "{text}: still {looked_up:?}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// Waits until the server has confirmed.
+pub async fn confirmed(deletion: Deletion) {
+    let confirmed = tokio::time::timeout(PATIENCE, deletion.confirmed()).await;
+    confirmed.expect("never confirmed").unwrap();
 }
 
 /// Asks again and again until `is_so`.

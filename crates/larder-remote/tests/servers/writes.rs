@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::real::Server;
 use super::scripted::{Connection, Scripted};
-use super::setup::{Chance, client, eventually, found, key, look, sample, until};
+use super::setup::{Chance, client, confirmed, eventually, found, key, look, sample, until};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -31,7 +31,7 @@ async fn what_is_queued_for_a_key_is_carried_out_in_its_order() {
             last[at] = Some(body);
         }
     }
-    store.delete(&key("/end")).unwrap().confirmed().await.unwrap();
+    confirmed(store.delete(&key("/end")).unwrap()).await;
     for (at, last) in last.into_iter().enumerate() {
         let expected = last.map_or(LookedUp::Absent, |body| found(&body));
         assert_eq!(look(&client, &format!("/{at}")).await, expected, "/{at}");
@@ -44,7 +44,7 @@ async fn a_full_queue_takes_no_value_and_still_takes_deletions() {
     let server = Server::start();
     let client = client(&server.address());
     let store = client.shared();
-    store.delete(&key("/first")).unwrap().confirmed().await.unwrap();
+    confirmed(store.delete(&key("/first")).unwrap()).await;
     server.stop();
     let value = bytes::Bytes::from(vec![0; 512 * 1024]);
     let begun = Instant::now();
@@ -57,7 +57,7 @@ async fn a_full_queue_takes_no_value_and_still_takes_deletions() {
     assert!(sample(&client, &["queue_bytes"]) <= 16 << 20);
     assert_eq!(sample(&client, &["writes_total", "\"full\""]), 2, "the one that ended the row, and this one");
     server.resume();
-    deletion.confirmed().await.unwrap();
+    confirmed(deletion).await;
     assert_eq!(look(&client, "/a").await, LookedUp::Absent);
 }
 
@@ -69,14 +69,14 @@ async fn a_deletion_outlives_its_server_and_values_do_not() {
     assert_eq!(store.set(&key("/a"), "old".into(), HOUR), Offered::Queued);
     until(&client, "/a", &found("old")).await;
     server.kill();
-    let mut deletion = Box::pin(store.delete(&key("/a")).unwrap().confirmed());
+    let mut deletion = Box::pin(confirmed(store.delete(&key("/a")).unwrap()));
     eventually("the server is left alone", || !store.is_asked(&key("/a"))).await;
     assert_eq!(store.set(&key("/b"), "body".into(), HOUR), Offered::Failing);
     assert!(tokio::time::timeout(Duration::from_millis(50), &mut deletion).await.is_err(), "not confirmed");
     server.restart();
     // As if it had been away, and not ended.
     server.raw().set("/a", 0, 0, b"old");
-    deletion.await.unwrap();
+    deletion.await;
     until(&client, "/a", &LookedUp::Absent).await;
     assert_eq!(look(&client, "/b").await, LookedUp::Absent);
     assert_eq!(sample(&client, &["writes_total", "\"deleted\""]), 1);
@@ -107,7 +107,7 @@ async fn after_a_value_whose_reply_was_lost_a_deletion_waits_until_the_server_ha
     .await;
     let client = client(&server.address);
     assert_eq!(client.shared().set(&key("/a"), "body".into(), HOUR), Offered::Queued);
-    client.shared().delete(&key("/a")).unwrap().confirmed().await.unwrap();
+    confirmed(client.shared().delete(&key("/a")).unwrap()).await;
     let seen = seen.lock().clone();
     let lines: Vec<_> = seen.iter().map(|(number, line, _)| (*number, line.as_str())).collect();
     let expected = [
