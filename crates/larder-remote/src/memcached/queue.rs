@@ -220,16 +220,13 @@ mod tests {
     #[test]
     fn values_leave_a_quarter_for_deletions_and_nothing_goes_beyond_the_bound() {
         let queue = Queue::default();
-        while queue.offer(set("/value", 1 << 20)) {}
+        let queued = (0..50).take_while(|_| queue.offer(set("/value", 1 << 20))).count();
+        assert_eq!(queued, 11, "of a mebibyte and what an entry takes");
         assert!(queue.bytes() <= VALUES_MAX);
         let mut deletions = Vec::new();
-        let error = loop {
-            match queue.delete(RemoteKey::new(vec![b'a'; 250])) {
-                Ok(deletion) => deletions.push(deletion),
-                Err(error) => break error,
-            }
-        };
-        assert!(matches!(error, RemoteError::QueueFull));
+        let key = RemoteKey::new(vec![b'a'; 250]);
+        deletions.extend((0..DELETIONS_MAX).map_while(|_| queue.delete(key.clone()).ok()));
+        assert!(matches!(queue.delete(key), Err(RemoteError::QueueFull)));
         assert!(queue.bytes() <= BYTES_MAX && deletions.len() > 10_000);
     }
 

@@ -19,6 +19,7 @@ use super::connection::{Link, reply_of};
 use super::outstanding::Answer;
 use super::queue::{Job, Queue};
 use super::server::Server;
+use crate::error::Failure;
 use crate::metrics::Write;
 
 /// Entries that are on their way at once.
@@ -31,9 +32,7 @@ const SETTLE: Duration = Duration::from_secs(1);
 /// Ends when the queue is closed, and empty or not to be written.
 pub(super) async fn write(server: Arc<Server>, queue: Arc<Queue>, link: Link) {
     while queue.wait().await {
-        if !server.may_ask() {
-            drop_values(&server, &queue);
-        } else if carry_out(&server, &queue, &link).await {
+        if server.may_ask() && carry_out(&server, &queue, &link).await {
             continue;
         }
         // A server that fails is not waited for when nobody can ask for anything any more.
@@ -48,10 +47,10 @@ pub(super) async fn write(server: Arc<Server>, queue: Arc<Queue>, link: Link) {
 async fn recover(server: &Server, queue: &Queue, link: &Link) {
     loop {
         while !server.may_ask() && !queue.is_closed() {
+            drop_values(server, queue);
             // Closing the queue does not wake this, so it looks again.
             let _ = tokio::time::timeout(SETTLE, server.breaker().until(false)).await;
         }
-        drop_values(server, queue);
         let is_well = link.ask(Request::NoOp).await.is_ok();
         sleep(SETTLE).await;
         if is_well || queue.is_closed() {
@@ -94,6 +93,7 @@ async fn carry_out(server: &Server, queue: &Queue, link: &Link) -> bool {
                 told(server, answer);
                 server.counters().wrote(Write::Refused);
             }
+            (Job::Set { .. }, Err(Failure::Skipped)) => server.counters().wrote(Write::Failing),
             (Job::Set { .. }, Err(_)) => server.counters().wrote(Write::Lost),
         }
         cost += job_cost;

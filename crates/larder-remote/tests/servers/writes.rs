@@ -84,6 +84,27 @@ async fn a_deletion_outlives_its_server_and_values_do_not() {
 }
 
 #[tokio::test]
+async fn values_that_wait_for_a_server_that_fails_are_dropped() {
+    let server = Server::start();
+    let client = client(&server.address());
+    let store = client.shared();
+    confirmed(store.delete(&key("/first")).unwrap()).await;
+    server.stop();
+    for n in 0..200 {
+        assert_eq!(store.set(&key(&format!("/{n}")), "body".into(), HOUR), Offered::Queued);
+    }
+    eventually("the queue is empty", || sample(&client, &["queue_bytes"]) == 0).await;
+    assert!(!store.is_asked(&key("/0")));
+    server.resume();
+    eventually("the server is asked again", || store.is_asked(&key("/0"))).await;
+    // What was on its way may be there; what waited is not.
+    until(&client, "/199", &LookedUp::Absent).await;
+    let of = |result| sample(&client, &["writes_total", result]);
+    assert!(of("\"failing\"") >= 100 && of("\"lost\"") >= 1);
+    assert_eq!(of("\"failing\"") + of("\"lost\""), 200);
+}
+
+#[tokio::test]
 async fn after_a_value_whose_reply_was_lost_a_deletion_waits_until_the_server_has_had_a_second() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let server = Scripted::start({
