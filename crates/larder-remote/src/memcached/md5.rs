@@ -8,12 +8,12 @@ const SHIFTS: [[u32; 4]; 4] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23],
 
 /// The digest of `message`.
 pub(super) fn md5(message: &[u8]) -> [u8; 16] {
+    let bits = (message.len() as u64).wrapping_mul(8).to_le_bytes();
     let mut padded = message.to_vec();
     padded.push(0x80);
-    padded.resize(padded.len().next_multiple_of(64) + if padded.len() % 64 > 56 { 64 } else { 0 }, 0);
-    let bits = (message.len() as u64).wrapping_mul(8).to_le_bytes();
-    let end = padded.len() - bits.len();
-    padded[end..].copy_from_slice(&bits);
+    let whole = (padded.len() + bits.len()).next_multiple_of(64);
+    padded.resize(whole - bits.len(), 0);
+    padded.extend_from_slice(&bits);
     let mut state = [0x6745_2301_u32, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
     for block in padded.chunks_exact(64) {
         add_block(&mut state, block);
@@ -59,12 +59,19 @@ mod tests {
     }
 
     #[test]
-    fn digests_of_rfc_1321_and_of_each_length_of_padding() {
+    fn digests_of_rfc_1321_and_around_the_ends_of_blocks() {
         check("", "d41d8cd98f00b204e9800998ecf8427e");
         check("a", "0cc175b9c0f1b6a831c399e269772661");
         check("abc", "900150983cd24fb0d6963f7d28e17f72");
         check("message digest", "f96b697d7cb7938d525a2f31aaf161d0");
         check("abcdefghijklmnopqrstuvwxyz", "c3fcd3d76192e4007dfb496cca67e13b");
         check(&"1234567890".repeat(8), "57edf4a22be3c955ac49da2e2107b67a");
+        // The others by md5sum.
+        check(&"a".repeat(55), "ef1772b6dff9a122358552954ad0df65");
+        check(&"a".repeat(56), "3b0c8ac703f828b04c6c197006d17218");
+        check(&"a".repeat(63), "b06521f39153d618550606be297466d5");
+        check(&"a".repeat(64), "014842d480b571495a4a0363793f7367");
+        check(&"a".repeat(119), "8a7bd0732ed6a28ce75f6dabc90e1613");
+        check(&"a".repeat(120), "5f61c0ccad4cac44c75ff505e1f1e537");
     }
 }
