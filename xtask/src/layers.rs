@@ -20,6 +20,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("larder-assemble", 2),
     ("larder-cache", 2),
     ("larder-config", 2),
+    ("larder-remote", 2),
     ("larder-tier", 2),
     ("larder-disk", 3),
     ("larder-files", 3),

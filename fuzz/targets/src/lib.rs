@@ -28,6 +28,7 @@ pub mod file_meta;
 pub mod file_name;
 pub mod hypers;
 pub mod judge;
+pub mod memcached_replies;
 pub mod ours;
 pub mod page;
 pub mod purge_dialects;
@@ -69,6 +70,7 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("file_journal", file_journal::check),
     ("file_meta", file_meta::check),
     ("file_name", file_name::check),
+    ("memcached_replies", memcached_replies::check),
     ("purge_dialects", purge_dialects::check),
     ("purge_note", purge_note::check),
     ("purge_pattern", purge_pattern::check),
