@@ -20,6 +20,8 @@ pub mod fuzzing;
 mod key;
 pub mod memcached;
 mod metrics;
+#[cfg(test)]
+mod servers;
 
 pub use address::{Address, Addresses, Resolve, SystemNames};
 pub use breaker::Breaker;

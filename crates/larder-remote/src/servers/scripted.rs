@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use larder_remote::Address;
+use crate::Address;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::memcached::{Client, LookedUp};
+use crate::{Address, Failure};
 use bytes::Bytes;
-use larder_remote::memcached::{Client, LookedUp};
-use larder_remote::{Address, Failure};
 use tokio::task::JoinHandle;
 
 use super::real::Server;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use larder_remote::memcached::{LookedUp, Offered};
+use crate::memcached::{LookedUp, Offered};
 use parking_lot::Mutex;
 
 use super::real::Server;

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::memcached::{
+    Client, Codings, Deletion, LookedUp, Memcached, MemcachedSettings, Placement, RemoteServer,
+};
+use crate::{Address, RemoteKey, SystemNames};
 use bytes::Bytes;
 use larder_http::time::Clock;
 use larder_observe::{Diagnostics, Exposition};
-use larder_remote::memcached::{
-    Client, Codings, Deletion, LookedUp, Memcached, MemcachedSettings, Placement, RemoteServer,
-};
-use larder_remote::{Address, RemoteKey, SystemNames};
 
 /// The default of the config.
 pub const TIMEOUT: Duration = Duration::from_millis(200);

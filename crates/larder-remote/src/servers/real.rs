@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use larder_remote::Address;
+use crate::Address;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 

@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::memcached::{Client, Found, LookedUp, Memcached, Offered, Ttl};
+use crate::{Address, Addresses, Failure, Resolve, Unfit};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use larder_http::time::Clock;
 use larder_observe::Diagnostics;
-use larder_remote::memcached::{Client, Found, LookedUp, Memcached, Offered, Ttl};
-use larder_remote::{Address, Addresses, Failure, Resolve, Unfit};
 
 use super::real::{Server, TcpServer};
 use super::setup::{
@@ -224,7 +224,7 @@ fn settings_have_their_bounds() {
     let check = |count: usize, weight: u32, is_fit: bool| {
         let mut settings = settings(&vec![address.clone(); count]);
         settings.servers.iter_mut().for_each(|server| server.weight = weight);
-        let names = Arc::new(larder_remote::SystemNames);
+        let names = Arc::new(crate::SystemNames);
         let started = Memcached::start(settings, names, Clock::default(), &Diagnostics::silent());
         assert_eq!(started.is_ok(), is_fit, "{count} servers of weight {weight}");
     };

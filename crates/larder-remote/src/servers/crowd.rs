@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use larder_remote::Failure;
-use larder_remote::memcached::LookedUp;
+use crate::Failure;
+use crate::memcached::LookedUp;
 use larder_testkit::seeded::bytes_of;
 
 use super::real::Server;

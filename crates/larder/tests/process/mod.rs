@@ -1,11 +1,6 @@
 //! The binary as its operator sees it: starting, checking, signals, logs, the admin address, memory.
 //!
 //! Each test runs a larder of its own in a process of its own, before a scripted origin in the test.
-#![allow(clippy::disallowed_macros, reason = "a test may panic where it cannot say how it went")]
-#![allow(clippy::unwrap_used)]
-
-#[path = "../support/mod.rs"]
-mod support;
 
 mod admin;
 mod checking_disks;
