@@ -36,7 +36,8 @@ pub(super) struct Caps {
 }
 
 /// Hears of a directory that is taken up while larder runs, before it is used: above every number that it knows, and its notes.
-pub type Returns = dyn Fn(u64, Vec<Note>) + Send + Sync;
+/// Whether what larder stored there may be used.
+pub type Returns = dyn Fn(u64, Vec<Note>) -> bool + Send + Sync;
 
 /// What all directories of a store share, one after the other.
 pub(super) struct Base {
@@ -49,6 +50,8 @@ pub(super) struct Base {
     pub(super) remembered: Remembered,
     /// The highest number of an invalidation that was asked for.
     last_number: AtomicU64,
+    /// What every directory notes that is taken up.
+    pub(super) mark: Mutex<Option<Note>>,
     /// Hears what a directory knows that comes later; set once.
     pub(super) returns: OnceLock<Arc<Returns>>,
     pub(super) counts: FileCounts,
@@ -81,6 +84,7 @@ impl Base {
             unreadable: UnreadableFiles::default(),
             remembered: Remembered::default(),
             last_number: AtomicU64::new(0),
+            mark: Mutex::default(),
             returns: OnceLock::new(),
             counts: FileCounts::default(),
             stock: StockTaker::default(),

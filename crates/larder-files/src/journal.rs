@@ -182,7 +182,16 @@ impl Journal {
 
     /// Notes a predicate of the caller's.
     pub(super) fn note(&self, note: &Note) {
-        self.push(Owed::Yes, |state, bytes| {
+        self.take_in(note, Owed::Yes);
+    }
+
+    /// Notes what concerns nothing that is stored. Where it cannot be written, nobody has to be warned.
+    pub(super) fn mark(&self, note: &Note) {
+        self.take_in(note, Owed::No);
+    }
+
+    fn take_in(&self, note: &Note, owed: Owed) {
+        self.push(owed, |state, bytes| {
             write_note(note, bytes);
             state.notes_bytes += note.kept_bytes();
             state.notes.push(note.clone());

@@ -262,6 +262,15 @@ impl FileStore {
         }
     }
 
+    /// Notes what concerns nothing that is stored. A directory that is taken up later notes the last of them as well.
+    pub fn mark(&self, note: &Note) {
+        *self.base.mark.lock() = Some(note.clone());
+        if let Some(in_use) = self.in_use.load().as_ref() {
+            self.base.note_number(note.number);
+            in_use.shared.journal.mark(note);
+        }
+    }
+
     /// What is noted so far is written down, so that it outlives the process; or it was tried in vain.
     pub fn written(&self) -> Written {
         self.in_use.load().as_ref().map_or_else(Written::default, |in_use| in_use.shared.journal.written())

@@ -224,6 +224,10 @@ impl Invalidate for FileStore {
         Self::note(self, note);
     }
 
+    fn mark(&self, note: &Note) {
+        Self::mark(self, note);
+    }
+
     fn written(&self) -> Written {
         Self::written(self)
     }
@@ -263,15 +267,24 @@ impl Invalidate for FileStore {
 }
 
 impl Run for FileStore {
+    fn look_ahead(&self, look: &mut dyn FnMut(u64, &[Note])) {
+        if let Some(in_use) = self.in_use.load().as_ref() {
+            look(in_use.shared.journal.reached(), &in_use.notes.lock());
+        }
+    }
+
     fn open(&self, admit: &Arc<Admit>, is_believed: bool) {
+        let mut notes = self.notes();
         if !is_believed {
+            // Only its numbers count.
+            notes.clear();
+        }
+        let is_admitted = admit(self.last_number(), notes).is_some();
+        if !(is_believed && is_admitted) {
             self.distrust();
         }
-        admit(self.last_number(), self.notes());
         let admit = Arc::clone(admit);
-        self.tell_of_returns(Arc::new(move |last, notes| {
-            admit(last, notes);
-        }));
+        self.tell_of_returns(Arc::new(move |last, notes| admit(last, notes).is_some()));
     }
 
     fn settle(&self) -> bool {

@@ -107,10 +107,22 @@ impl FileStore {
         self.absence.lock().push(FilesAbsence::Back { is_anew: true });
     }
 
-    /// Has what a directory knows heard before it is used.
-    fn tell_of(&self, in_use: &InUse) {
-        if let Some(returns) = self.base.returns.get() {
-            returns(in_use.shared.journal.reached(), std::mem::take(&mut *in_use.notes.lock()));
+    /// Has what a directory knows heard before it is used, and gives whether that may be. Of one that begins anew nothing counts
+    /// but its numbers.
+    fn tell_of(&self, in_use: &InUse, is_anew: bool) -> bool {
+        let mut notes = std::mem::take(&mut *in_use.notes.lock());
+        if is_anew {
+            notes.clear();
+        }
+        let returns = self.base.returns.get();
+        returns.is_none_or(|returns| returns(in_use.shared.journal.reached(), notes))
+    }
+
+    /// Notes what every directory does that is taken up. Behind that: what comes meanwhile is noted there.
+    fn note_mark(&self) {
+        let (mark, in_use) = (self.base.mark.lock().clone(), self.in_use.load());
+        if let Some((mark, in_use)) = mark.zip(in_use.as_ref()) {
+            in_use.shared.journal.mark(&mark);
         }
     }
 
@@ -143,7 +155,7 @@ impl FileStore {
         let now = self.base.clock.now().wall;
         match InUse::open(&self.base, Missing::Leave, now) {
             Ok(new) => {
-                self.tell_of(&new);
+                self.tell_of(&new, true);
                 {
                     let mut absence = self.absence.lock();
                     if absence.is_closed {
@@ -152,6 +164,7 @@ impl FileStore {
                     self.in_use.store(Some(new));
                     absence.push(FilesAbsence::Replaced);
                 }
+                self.note_mark();
                 self.end(old);
             }
             Err(error) => self.leave(old, error),
@@ -201,11 +214,12 @@ impl FileStore {
 
     /// It is used from now on, without what was missed, unless the store was closed meanwhile.
     fn settle(&self, in_use: Arc<InUse>, is_anew: bool) {
-        self.tell_of(&in_use);
+        let is_believed = self.tell_of(&in_use, is_anew);
         for round in 0..=ROUNDS_MAX {
             let missed = {
                 let mut absence = self.absence.lock();
-                let must_begin_anew = !is_anew && (absence.missed.is_everything() || round == ROUNDS_MAX);
+                let is_doubted = !is_believed || absence.missed.is_everything() || round == ROUNDS_MAX;
+                let must_begin_anew = !is_anew && is_doubted;
                 if absence.is_closed || must_begin_anew {
                     if must_begin_anew {
                         absence.missed.note_everything();
@@ -220,7 +234,8 @@ impl FileStore {
                     *absence = Absence { events, ..Absence::default() };
                     absence.push(FilesAbsence::Back { is_anew });
                     self.in_use.store(Some(in_use));
-                    return;
+                    drop(absence);
+                    return self.note_mark();
                 }
                 missed
             };

@@ -1,20 +1,20 @@
 //! What all workers share, for the life of the process.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Weak};
 
 use arc_swap::{ArcSwapOption, Guard};
 use larder_http::message::RequestHead;
 use larder_http::time::Clock;
 use larder_observe::{AccessLog, CacheId, Diagnostics, Ending, Format, HistogramSnapshot, LogLine, Metrics};
 use larder_store::store::{Admit, Needed};
-use larder_store::{CacheKey, Store};
+use larder_store::{CacheKey, Note, Store};
 
 use crate::background::Background;
 use crate::collapse::Flights;
 use crate::failure::TurnedAway;
-use crate::invalidation::{Heard, Invalidations, Joined, Reach, durable};
+use crate::invalidation::{Belief, Heard, Invalidations, Joined, Reach, Trust, durable};
 use crate::losses::{Losses, Lost};
 use crate::not_stored::NotStored;
 use crate::purges::access::WrongSecrets;
@@ -211,28 +211,59 @@ impl Proxy {
 
     /// Has invalidations reach these stores from now on, opens the disks of those that are new, and takes over what they and
     /// directories of files remember: the numbers of invalidations, and which groups went. One that has not heard of
-    /// everything that was invalidated since larder started is not believed; `heard` says how far each has that was open before. Waits for the
-    /// disks. Before anything is asked of the stores.
-    pub fn recover(self: &Arc<Self>, stores: &[Arc<Store>], heard: &dyn Fn(&Arc<Store>) -> Heard) {
-        let readmit: Arc<Admit> = {
-            let proxy = Arc::downgrade(self);
-            Arc::new(move |last, notes| {
-                proxy
-                    .upgrade()
-                    .map(|proxy| durable::readmit(&proxy.invalidations, last, notes, proxy.clock.now()))
-            })
-        };
+    /// everything is not believed; `heard` says how far each has that was open before in this process, and of others their journals
+    /// tell. Waits for the disks. Before anything is asked of the stores.
+    pub fn recover(self: &Arc<Self>, stores: &[Arc<Store>], heard: &dyn Fn(&Arc<Store>) -> Option<Heard>) {
         let needed: Arc<Needed> = {
             let proxy = Arc::downgrade(self);
             Needed::new(move |notes, lost| match proxy.upgrade() {
-                Some(proxy) => durable::needed(&proxy.invalidations, notes, lost),
+                Some(proxy) => {
+                    let of_periods = proxy.reach.note(proxy.invalidations.current());
+                    durable::needed(&proxy.invalidations, (notes, lost), of_periods)
+                }
                 None => notes,
             })
         };
-        for Joined { store, is_believed } in self.reach.join(stores, heard) {
-            store.open(&readmit, is_believed);
-            store.take_stock_by(&needed);
+        let joined = self.reach.join(stores, heard);
+        // All of them, before any is used: each may have heard of something that another has missed.
+        for Joined { store, .. } in joined.iter().filter(|joined| joined.trust == Trust::Unknown) {
+            store.look_ahead(&mut |last, notes| self.reach.look_at(last, notes));
         }
+        for Joined { store, trust } in joined {
+            let proxy = Arc::downgrade(self);
+            let readmit: Arc<Admit> = Arc::new(move |last, notes| {
+                let proxy = proxy.upgrade()?;
+                let is_believed = trust == Trust::Heard || proxy.believes(last, &notes);
+                is_believed.then(|| durable::readmit(&proxy.invalidations, last, notes, proxy.clock.now()))
+            });
+            store.open(&readmit, trust != Trust::Missed);
+            store.take_stock_by(&needed);
+            self.reach.welcome(&store, self.invalidations.current());
+        }
+    }
+
+    /// Whether what lies beside a journal may be used. What is in use already is not proven any more where the journal has heard of
+    /// something that the others have missed.
+    fn believes(&self, last: u64, notes: &[Note]) -> bool {
+        let Belief { is_believed, is_ahead } = self.reach.belief(last, notes);
+        // Also where it is given up: its journal may stay, and new numbers are to be above those in it.
+        let _ = self.invalidations.continue_after(last.saturating_add(1));
+        if is_ahead {
+            let number = self.invalidations.current();
+            self.invalidations.restore_all(number);
+            let floor = Note { number, ..Note::default() };
+            let stores = self.reach.stores();
+            for store in stores.iter().filter_map(Weak::upgrade) {
+                store.mark(&floor);
+                self.reach.welcome(&store, number);
+            }
+        }
+        is_believed
+    }
+
+    /// Begins an invalidation: all stores that it has to reach.
+    pub(crate) fn begin_invalidation(&self) -> Vec<Arc<Store>> {
+        self.reach.begin(self.invalidations.current())
     }
 
     /// Which stores there are, for whoever closes one.
@@ -244,8 +275,10 @@ impl Proxy {
     /// it is used. To be called every second.
     pub fn try_absent_disks<'a>(self: &Arc<Self>, stores: impl Iterator<Item = &'a Arc<Store>>) {
         let proxy = Arc::clone(self);
-        let admit: Arc<Admit> =
-            Arc::new(move |last, notes| durable::admit(&proxy.invalidations, last, notes, proxy.clock.now()));
+        let admit: Arc<Admit> = Arc::new(move |last, notes| {
+            let is_believed = proxy.believes(last, &notes);
+            is_believed.then(|| durable::admit(&proxy.invalidations, last, notes, proxy.clock.now()))?
+        });
         stores.for_each(|store| store.try_absent(&admit));
     }
 

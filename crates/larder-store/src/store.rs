@@ -209,6 +209,17 @@ impl Store {
         self.tiers.iter().for_each(|tier| tier.limit_files(files));
     }
 
+    /// Opens what is to be opened in its tiers without using it yet, and shows what each of their directories knows: its highest number
+    /// and its notes. [`open`](Self::open) follows. Waits for the disks.
+    pub fn look_ahead(&self, look: &mut dyn FnMut(u64, &[Note])) {
+        self.tiers.iter().for_each(|tier| tier.look_ahead(look));
+    }
+
+    /// Writes down a note of each directory of its tiers that is there.
+    pub fn mark(&self, note: &Note) {
+        self.tiers.iter().for_each(|tier| tier.mark(note));
+    }
+
     /// Opens what is to be opened in its tiers, and takes over what they remember; where they are not believed, nothing is used of
     /// what they hold. Waits for the disks.
     pub fn open(&self, admit: &Arc<Admit>, is_believed: bool) {

@@ -32,7 +32,8 @@ use crate::vocabulary::Vocabulary;
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Asked before what was absent is used, with the highest number it knows and its notes. Answers a number above all that it
-/// knows, which the next invalidation exceeds; `None` where something was invalidated already, of which it does not know.
+/// knows, which the next invalidation exceeds; `None` where something was invalidated of which it does not know: then nothing that it
+/// holds is used.
 pub type Admit = dyn Fn(u64, Vec<Note>) -> Option<u64> + Send + Sync;
 
 /// Whether the host of an authority, as it is part of keys, is meant.
@@ -185,6 +186,9 @@ pub trait Invalidate {
 
     /// Writes down a numbered predicate of the caller's.
     fn note(&self, note: &Note);
+
+    /// Writes down what concerns nothing that is stored, in each directory that is there. One that is absent misses nothing by it.
+    fn mark(&self, _note: &Note) {}
 
     /// Resolves once what is noted so far outlives the process.
     fn written(&self) -> Written {
@@ -408,8 +412,12 @@ pub struct TierCaps {
 
 /// The owner's side.
 pub trait Run {
-    /// What is to be opened is opened, and what it remembers is taken over. Where it is not believed, nothing is used of what it
-    /// holds. What comes later is admitted as well. Waits for the disks.
+    /// What is to be opened is opened without being used, and `look` sees what each directory knows: its highest number and its
+    /// notes. [`open`](Self::open) follows. Waits for the disks.
+    fn look_ahead(&self, _look: &mut dyn FnMut(u64, &[Note])) {}
+
+    /// What is to be opened is opened, and what it remembers is taken over. Where it is not believed, or not admitted, nothing is
+    /// used of what it holds. What comes later is admitted as well. Waits for the disks.
     fn open(&self, admit: &Arc<Admit>, is_believed: bool);
 
     /// Tries again what is absent, off the workers. To be called every second.

@@ -143,9 +143,10 @@ impl Wiring {
     }
 
     /// How far the store of a draft had heard of invalidations when it was closed in this process.
-    pub(crate) fn heard(&self, draft: &Draft, store: &Arc<Store>) -> Heard {
-        let drafted = draft.stores.iter().find(|(_, drafted)| Arc::ptr_eq(&drafted.known.store, store));
-        drafted.and_then(|(_, drafted)| self.removed.heard(&drafted.known.config)).unwrap_or_default()
+    pub(crate) fn heard(&self, draft: &Draft, store: &Arc<Store>) -> Option<Heard> {
+        let (_, drafted) =
+            draft.stores.iter().find(|(_, drafted)| Arc::ptr_eq(&drafted.known.store, store))?;
+        self.removed.heard(&drafted.known.config)
     }
 
     /// Says what was not as it should be on disks that were opened for a draft.

@@ -319,6 +319,13 @@ impl Disk {
         std::mem::take(&mut *self.notes.lock())
     }
 
+    /// Shows them, and keeps them to be handed out.
+    pub(crate) fn show_notes(&self, look: &mut dyn FnMut(u64, &[Note])) {
+        let notes = self.notes();
+        look(self.last_number(), &notes);
+        *self.notes.lock() = notes;
+    }
+
     /// Makes everything durable that was taken out or noted before this call.
     ///
     /// # Errors

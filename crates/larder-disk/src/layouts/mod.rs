@@ -109,6 +109,11 @@ impl Disks {
         Self::of(layout, slots.collect(), max_object)
     }
 
+    /// Opens those that are to be opened, without using them, and shows the highest number of each and its notes.
+    pub fn look_ahead(&self, look: &mut dyn FnMut(u64, &[Note])) {
+        self.slots.iter().for_each(|slot| slot.look_ahead(look));
+    }
+
     /// Opens those that are to be opened. Where they are not believed, nothing is used of what they hold: something was invalidated of
     /// which they have not heard. One that cannot be opened is absent. Waits for the disks; not for an event loop.
     pub fn open_all(&self, admit: &Admit, is_believed: bool) {
@@ -302,6 +307,11 @@ impl Disks {
     /// Notes a numbered predicate that is tested at look-up, for the time after a restart.
     pub fn note(&self, note: &Note) {
         self.slots.iter().filter_map(DiskSlot::to_note).for_each(|disk| disk.note(note));
+    }
+
+    /// The same for one that concerns nothing that is stored: a disk that is absent notes the last of them when it comes.
+    pub(crate) fn mark(&self, note: &Note) {
+        self.slots.iter().for_each(|slot| slot.mark(note));
     }
 
     /// The same for one that concerns nothing but what lies under the base of `key`: a disk that is absent forgets that.

@@ -18,10 +18,10 @@ use larder_http::time::Clock;
 use larder_tier::pause::next_pause;
 
 use crate::engine::{Disk, DiskError, DiskSettings, DiskUsage};
-use larder_tier::CacheKey;
 use larder_tier::descriptors::Wanted;
 use larder_tier::missed::Missed;
 use larder_tier::rank::{Rank, RankedMutex};
+use larder_tier::{CacheKey, Note};
 
 /// Events that nobody took; older ones go.
 const EVENTS_MAX: usize = 8;
@@ -74,6 +74,10 @@ struct Absence {
     next: Instant,
     is_trying: bool,
     is_closed: bool,
+    /// It was looked at, and is not used yet.
+    opened: Option<Arc<Disk>>,
+    /// What it is to note when it comes.
+    mark: Option<Note>,
     /// Why it was absent when that was last told.
     told: Option<String>,
     events: VecDeque<AbsenceEvent>,
@@ -104,6 +108,22 @@ impl DiskSlot {
         Self::empty(settings, clock.clone())
     }
 
+    /// Opens such a disk without using it, and shows what it knows. [`open_first`](Self::open_first) follows. Waits for the disk.
+    pub(super) fn look_ahead(&self, look: &mut dyn FnMut(u64, &[Note])) {
+        if !self.begin_trying() {
+            return;
+        }
+        match Disk::open_with(self.settings.clone(), self.clock.clone()) {
+            Ok(disk) => {
+                disk.show_notes(look);
+                let mut absence = self.absence.lock();
+                absence.is_trying = false;
+                absence.opened = Some(disk);
+            }
+            Err(error) => self.failed(error),
+        }
+    }
+
     /// Opens such a disk for the first time. Where what it holds is not believed, nothing of it is used, whenever it is there. Waits
     /// for the disk.
     pub(super) fn open_first(&self, admit: &Admit, is_believed: bool) {
@@ -122,6 +142,8 @@ impl DiskSlot {
             next: Instant::now(),
             is_trying: false,
             is_closed: false,
+            opened: None,
+            mark: None,
             told: None,
             events: VecDeque::new(),
         };
@@ -142,22 +164,28 @@ impl DiskSlot {
 
     /// The disk, to change something under `key`; where it is absent, that is noted.
     pub(super) fn to_change(&self, key: &CacheKey) -> Option<&Arc<Disk>> {
-        self.disk_or(|missed| missed.note(key.base()))
+        self.disk_or(|absence| absence.missed.note(key.base()))
     }
 
     /// The disk, to note something that concerns whatever it holds.
     pub(super) fn to_note(&self) -> Option<&Arc<Disk>> {
-        self.disk_or(Missed::note_everything)
+        self.disk_or(|absence| absence.missed.note_everything())
     }
 
-    fn disk_or(&self, note: impl FnOnce(&mut Missed)) -> Option<&Arc<Disk>> {
+    /// Notes it on the disk, now or when that comes.
+    pub(super) fn mark(&self, note: &Note) {
+        let disk = self.disk_or(|absence| absence.mark = Some(note.clone()));
+        disk.into_iter().for_each(|disk| disk.note(note));
+    }
+
+    fn disk_or(&self, note: impl FnOnce(&mut Absence)) -> Option<&Arc<Disk>> {
         if let Some(disk) = self.disk() {
             return Some(disk);
         }
         let mut absence = self.absence.lock();
         // It may have come meanwhile; and it comes under the lock, so that nothing is missed without being noted.
         if self.disk().is_none() {
-            note(&mut absence.missed);
+            note(&mut absence);
         }
         drop(absence);
         self.disk()
@@ -223,7 +251,10 @@ impl DiskSlot {
 
     /// Opens it with what it holds; `None` where that cannot be believed.
     fn open_as_it_is(&self, admit: &Admit) -> Result<Option<()>, DiskError> {
-        let disk = Disk::open_with(self.settings.clone(), self.clock.clone())?;
+        let disk = match self.take_opened() {
+            Some(disk) => disk,
+            None => Disk::open_with(self.settings.clone(), self.clock.clone())?,
+        };
         let present = Present::of(Arc::clone(&disk));
         // From here on invalidations have higher numbers than anything that the disk knows.
         let Some(number) = admit(disk.last_number(), disk.notes()) else {
@@ -241,6 +272,7 @@ impl DiskSlot {
                     let unused = self.settle(&mut absence, present, false);
                     drop(absence);
                     drop(unused);
+                    self.note_mark();
                     return Ok(Some(()));
                 }
                 missed
@@ -253,14 +285,27 @@ impl DiskSlot {
         Ok(None)
     }
 
+    fn take_opened(&self) -> Option<Arc<Disk>> {
+        self.absence.lock().opened.take()
+    }
+
     /// Opens it without what it holds.
     fn open_anew(&self) -> Result<(), DiskError> {
+        self.take_opened().into_iter().for_each(|disk| disk.close());
         let held_any = self.settings.is_made();
         let disk = Disk::open_anew(self.settings.clone(), self.clock.clone())?;
         let present = Present::of(disk);
         let unused = self.settle(&mut self.absence.lock(), present, held_any);
         drop(unused);
+        self.note_mark();
         Ok(())
+    }
+
+    fn note_mark(&self) {
+        let mark = self.absence.lock().mark.take();
+        if let Some((disk, mark)) = self.disk().zip(mark) {
+            disk.note(&mark);
+        }
     }
 
     /// It is used from now on, unless the store was closed meanwhile: then it is given back. Dropped behind the lock, it is told
@@ -295,6 +340,7 @@ impl DiskSlot {
     /// Nothing more is opened; what is there is closed. Waits for the disk.
     pub(super) fn close(&self) {
         self.absence.lock().is_closed = true;
+        self.take_opened().into_iter().for_each(|disk| disk.close());
         if let Some(disk) = self.disk() {
             disk.close();
         }

@@ -180,6 +180,10 @@ impl Invalidate for Disks {
         Self::note(self, note);
     }
 
+    fn mark(&self, note: &Note) {
+        Self::mark(self, note);
+    }
+
     fn sync(&self) -> BoxFuture<'_, Result<(), Failure>> {
         Box::pin(async move { Self::sync(self).await.map_err(Into::into) })
     }
@@ -299,6 +303,10 @@ impl Disks {
 }
 
 impl Run for Disks {
+    fn look_ahead(&self, look: &mut dyn FnMut(u64, &[Note])) {
+        Self::look_ahead(self, look);
+    }
+
     fn open(&self, admit: &Arc<Admit>, is_believed: bool) {
         self.open_all(&**admit, is_believed);
     }

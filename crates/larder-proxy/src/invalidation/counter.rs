@@ -35,7 +35,7 @@ impl Invalidations {
 
     /// Numbers from now on are higher than `number`, and than what is given back; `None` where something was invalidated
     /// since larder started. In one step: an invalidation that has its number already is seen here.
-    pub(super) fn continue_after(&self, number: u64) -> Option<u64> {
+    pub(crate) fn continue_after(&self, number: u64) -> Option<u64> {
         let mut begun = self.begun.lock();
         let next = number.max(*begun);
         match self.last.compare_exchange(*begun, next, Ordering::AcqRel, Ordering::Acquire) {

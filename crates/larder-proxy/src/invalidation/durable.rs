@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use super::counter::Invalidations;
 use super::kind::Noted;
 use super::kinds::KINDS;
-use super::{base, purged};
+use super::{base, periods, purged};
 
 /// How long the answer to an unsafe request waits until what it has invalidated is written down. A file system that takes longer
 /// than that keeps nobody waiting.
@@ -92,6 +92,7 @@ fn take_over(invalidations: &Invalidations, notes: Vec<Note>, now: Now) {
             Noted::Base(hash, effect) => invalidations.restore_base(hash, effect.since(since), number),
             Noted::Name(name, effect) => invalidations.restore_name(name, effect.since(since), number),
             Noted::Purge(predicate) => invalidations.restore(&predicate, since, number),
+            Noted::Periods => {}
             Noted::All => invalidations.restore_all(number),
         }
     }
@@ -99,7 +100,12 @@ fn take_over(invalidations: &Invalidations, notes: Vec<Note>, now: Now) {
 
 /// Which of these notes have a meaning still: stock of a journal that has lost notes up to the number `lost`, or none.
 /// A note whose predicate was dropped to make room is kept, since a journal has more of it; one whose predicate has retired is not.
-pub(crate) fn needed(invalidations: &Invalidations, notes: Vec<Note>, lost: u64) -> Vec<Note> {
+/// `of_periods` is what every journal says of those.
+pub(crate) fn needed(
+    invalidations: &Invalidations,
+    (notes, lost): (Vec<Note>, u64),
+    of_periods: Option<Note>,
+) -> Vec<Note> {
     invalidations.predicates.note_lost(lost);
     let forgotten = invalidations.predicates.forgotten();
     let means_something = |note: &Note| match noted(&note.what) {
@@ -107,16 +113,21 @@ pub(crate) fn needed(invalidations: &Invalidations, notes: Vec<Note>, lost: u64)
         Noted::Base(..) => true,
         Noted::Name(name, _) => invalidations.predicates.keeps(name, None, note.number),
         Noted::Purge(predicate) => invalidations.keeps(&predicate, note.number),
+        Noted::Periods => false,
         Noted::All => invalidations.predicates.keeps_all(note.number),
     };
     // Nothing with so high a number was forgotten. That is known without reading the note, which takes long: a pattern is compiled for it.
     let is_needed = |note: &Note| note.number > forgotten || means_something(note);
-    notes.into_iter().filter(is_needed).collect()
+    // One of periods is made anew, with the number of now: it must not be the oldest where there is no room.
+    let is_of_periods = |note: &Note| periods::is_note(&note.what);
+    let needed = notes.into_iter().filter(|note| !is_of_periods(note) && is_needed(note));
+    needed.chain(of_periods).collect()
 }
 
 /// What a note names. One that no kind knows stands for everything.
 fn noted(what: &[u8]) -> Noted {
-    let readers = [base::read, purged::read].into_iter().chain(KINDS.iter().map(|kind| kind.read));
+    let readers =
+        [periods::read, base::read, purged::read].into_iter().chain(KINDS.iter().map(|kind| kind.read));
     readers.map(|read| read(what)).find_map(std::convert::identity).unwrap_or(Noted::All)
 }
 

@@ -52,6 +52,8 @@ pub(super) enum Noted {
     Name(u64, Effect),
     /// A predicate of a purge.
     Purge(Predicate),
+    /// Nothing: which invalidations the journal's store has heard of.
+    Periods,
     /// Everything.
     All,
 }

@@ -21,6 +21,7 @@ mod kinds;
 mod memo;
 mod paths;
 mod patterns;
+mod periods;
 mod predicates;
 mod purged;
 mod reach;
@@ -43,10 +44,11 @@ pub(crate) use fetch::FetchMark;
 pub(crate) use groups::note_groups;
 use kind::Subject;
 pub(crate) use memo::Forgotten;
+pub(crate) use periods::Belief;
 pub use predicates::PredicateCounts;
 pub(crate) use purged::{concerns, how, note_of};
-pub(crate) use reach::Joined;
 pub use reach::{Heard, Reach};
+pub(crate) use reach::{Joined, Trust};
 pub(crate) use retire::StoreWalk;
 
 impl Invalidations {

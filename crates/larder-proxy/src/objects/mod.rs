@@ -283,6 +283,8 @@ fn place(stores: &Stores, cursor: &str) -> Option<(usize, Option<Cursor>)> {
 }
 
 #[cfg(test)]
+mod absences;
+#[cfg(test)]
 mod restarts;
 #[cfg(test)]
 mod sweeping;

@@ -71,7 +71,7 @@ impl Worker {
         sender: Sender,
     ) -> Result<AuditEntry, PurgeError> {
         let begun = Instant::now();
-        let stores = self.proxy.reach.begin();
+        let stores = self.proxy.begin_invalidation();
         let mut files = Vec::new();
         let mut filed = 0;
         for predicate in &predicates {

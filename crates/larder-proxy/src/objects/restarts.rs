@@ -209,7 +209,8 @@ fn notes_that_a_journal_has_lost_are_made_good_by_one_for_all() {
         two,
         run.proxy.clock.now().wall,
     );
-    let needed = |lost_up_to| durable::needed(invalidations, vec![lost.clone(), kept.clone()], lost_up_to);
+    let needed =
+        |lost_up_to| durable::needed(invalidations, (vec![lost.clone(), kept.clone()], lost_up_to), None);
     assert_eq!(needed(0), [lost.clone(), kept.clone()], "it may stand for notes that had no room");
     invalidations.restore_all(one);
     invalidations.end_walk(run.walk());
@@ -229,7 +230,7 @@ fn a_note_that_names_more_than_what_was_entered_is_kept() {
     let number = run.proxy.invalidations.enter(&predicate, Some(now.monotonic));
     let note = note_of(&predicate, number, now.wall);
     assert!(note.what.len() < 1024, "its hosts had no room");
-    let needed = || durable::needed(&run.proxy.invalidations, vec![note.clone()], 0);
+    let needed = || durable::needed(&run.proxy.invalidations, (vec![note.clone()], 0), None);
     assert_eq!(needed(), std::slice::from_ref(&note));
     run.proxy.invalidations.end_walk(run.walk());
     assert_eq!(needed(), [], "nothing is left that it names");
@@ -244,7 +245,7 @@ fn a_note_is_read_only_where_its_predicate_may_have_been_forgotten() {
     let number = run.purge(what.clone());
     let predicate = Predicate { what, scope: Arc::new(Scope::any()), mode: Mode::Hard };
     let note = note_of(&predicate, number, run.proxy.clock.now().wall);
-    let needed = || durable::needed(&run.proxy.invalidations, vec![note.clone()], 0);
+    let needed = || durable::needed(&run.proxy.invalidations, (vec![note.clone()], 0), None);
     assert_eq!(needed(), std::slice::from_ref(&note));
     run.purge(tag("a"));
     run.proxy.invalidations.end_walk(run.walk());

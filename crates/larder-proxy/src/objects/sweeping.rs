@@ -44,6 +44,11 @@ pub(super) fn started(store: Arc<Store>, clock: Clock) -> Fixture {
 
 /// Stores a response with these fields, fetched now.
 fn store(fixture: &Fixture, target: &str, fields: &[(&'static str, &'static str)]) {
+    put(fixture, &fixture.stores[0].1, target, fields);
+}
+
+/// The same in this store.
+pub(super) fn put(fixture: &Fixture, store: &Store, target: &str, fields: &[(&'static str, &'static str)]) {
     let Url { authority, target, .. } = Url::parse(&format!("http://example.com{target}")).unwrap();
     let mut head = crate::testing::request("/");
     (head.authority, head.target) = (authority, target);
@@ -59,7 +64,6 @@ fn store(fixture: &Fixture, target: &str, fields: &[(&'static str, &'static str)
     let Storability::Storable(freshness) = storable else { panic!("{storable:?}") };
     let stored = Arc::new(StoredHead::new(&head, StatusCode::OK, said, freshness, &policy));
     let key = key::key(&head, &KeySettings::default(), b"");
-    let store = &fixture.stores[0].1;
     let room = || store.reserve(4096).unwrap();
     let body = StoredBody::new(vec![Bytes::from_static(b"body")], room());
     let number = fixture.worker.proxy.invalidations.current();
@@ -67,7 +71,7 @@ fn store(fixture: &Fixture, target: &str, fields: &[(&'static str, &'static str)
     assert!(store.insert(&key, Arc::new(response), |_| false, || true));
 }
 
-async fn purge(fixture: &Fixture, what: Selector, mode: Mode) -> String {
+pub(super) async fn purge(fixture: &Fixture, what: Selector, mode: Mode) -> String {
     let order = Order {
         wait: None,
         selectors: vec![what],
@@ -80,7 +84,7 @@ async fn purge(fixture: &Fixture, what: Selector, mode: Mode) -> String {
     fixture.worker.purge(&order, sender).await.unwrap().id
 }
 
-fn tag(name: &str) -> Selector {
+pub(super) fn tag(name: &str) -> Selector {
     Selector::Tag(name.as_bytes().into())
 }
 

@@ -109,7 +109,7 @@ fn invalidation(
             Invalidate::Validate => How::Validate(Some(now.monotonic)),
             Invalidate::Remove => How::Remove,
         };
-        let (stores, mut kept) = (proxy.reach.begin(), kept);
+        let (stores, mut kept) = (proxy.begin_invalidation(), kept);
         if let Some(OriginResponse { fields, .. }) = answer {
             let named = GroupTags::invalidated_by(head.scheme, &head.authority, fields);
             let own = GroupTags::of(head.scheme, &head.authority, fields);

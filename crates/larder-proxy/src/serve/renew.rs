@@ -11,7 +11,7 @@ use crate::worker::Worker;
 /// Whatever is stored under its URL is confirmed before it is used again.
 pub(super) fn invalidate(worker: &Worker, exchange: &Exchange) {
     let (proxy, head) = (&worker.proxy, &exchange.asked.head);
-    let (stores, now) = (proxy.reach.begin(), exchange.started);
+    let (stores, now) = (proxy.begin_invalidation(), exchange.started);
     let flights = &proxy.flights;
     let under_way = UnderWay {
         any: &|key| flights.any_of_base(key, None),

@@ -1,4 +1,4 @@
-//! Invalidations and stores that come and go with reloads: one that is brought back serves nothing that was invalidated
+//! Invalidations and stores that come and go with reloads and starts: one that is brought back serves nothing that was invalidated
 //! meanwhile, and one that is taken out is reached as long as it is open.
 
 use std::path::Path;
@@ -122,6 +122,55 @@ async fn a_store_that_is_brought_back_has_not_missed_an_invalidation() {
             let before = origin.log().count();
             assert!(cache_status(&get(larder.addr, "/kept/b").await).contains("fwd="), "{place}");
             assert_eq!(origin.log().count(), before + 1, "{place}");
+        }
+    }
+}
+
+/// One disk for what lies below `/stays`.
+const STAYS: &str = "\n[[site.rule]]\npath = \"/stays/*\"\nstore = \"stays\"\n[stores.stays]\nmemory = \"8MiB\"\n\
+                     disks = [{ path = \"stays\", size = \"64MiB\" }]\n";
+
+#[tokio::test]
+async fn a_store_that_comes_back_with_a_start_has_not_missed_an_invalidation() {
+    for (place, lock) in PLACES {
+        for is_reloaded in [true, false] {
+            for is_purged in [true, false] {
+                let origin = origin();
+                let with = storing(&origin, Some(place)) + STAYS;
+                let without = storing(&origin, None) + STAYS;
+                let (directory, path) = written(&with);
+                let lock = directory.path().join(lock);
+                let mut larder = Process::run_config(&path).await;
+                // What is invalidated before counts for nothing afterwards.
+                post(&larder, "/other").await;
+                stored(&larder, place, &["/kept/a", "/kept/b"]).await;
+                match is_reloaded {
+                    true => {
+                        reload(&larder, &path, &without).await;
+                        closed(&lock).await;
+                    }
+                    false => {
+                        larder.signal(Signal::TERM);
+                        assert_eq!(larder.end().await, 0);
+                        std::fs::write(&path, &without).unwrap();
+                        larder = Process::run_config(&path).await;
+                    }
+                }
+                if is_purged {
+                    purge(&larder, "/kept/a").await;
+                }
+                larder.signal(Signal::KILL);
+                larder.gone().await;
+                std::fs::write(&path, &with).unwrap();
+                let larder = Process::run_config(&path).await;
+                let before = origin.log().count();
+                let answer = get(larder.addr, "/kept/a").await;
+                assert_eq!(cache_status(&answer).contains("; hit"), !is_purged, "{place}: {answer}");
+                assert_eq!(origin.log().count() - before, u64::from(is_purged), "{place}");
+                if is_purged {
+                    larder.says("of what was invalidated meanwhile").await;
+                }
+            }
         }
     }
 }

@@ -171,7 +171,7 @@ impl World {
     /// An unsafe request to a URL was answered.
     pub(super) async fn post(&self, url: Url) {
         let (proxy, now) = (&self.worker.proxy, self.clock.now());
-        let (stores, flights, head) = (proxy.reach.begin(), &proxy.flights, self.request(url));
+        let (stores, flights, head) = (proxy.begin_invalidation(), &proxy.flights, self.request(url));
         let under_way = UnderWay {
             any: &|key| flights.any_of_base(key, None),
             tell: &|key, number, how| flights.invalidate(key, number, how, None),
