@@ -115,7 +115,7 @@ impl FileStore {
     }
 
     /// Sees to it that the directory in use is the one that the path leads to. Waits for the file system.
-    fn look_after(&self) {
+    pub(super) fn look_after(&self) {
         let path = self.directory();
         let leads = leads(path);
         let Some(in_use) = self.in_use.load_full() else {
@@ -144,14 +144,14 @@ impl FileStore {
         match InUse::open(&self.base, Missing::Leave, now) {
             Ok(new) => {
                 self.tell_of(&new);
-                {
-                    let mut absence = self.absence.lock();
-                    if absence.is_closed {
-                        return new.close();
-                    }
-                    self.in_use.store(Some(new));
-                    absence.push(FilesAbsence::Replaced);
+                let mut absence = self.absence.lock();
+                if absence.is_closed {
+                    drop(absence);
+                    return new.close();
                 }
+                self.in_use.store(Some(new));
+                absence.push(FilesAbsence::Replaced);
+                drop(absence);
                 self.end(old);
             }
             Err(error) => self.leave(old, error),
@@ -160,13 +160,14 @@ impl FileStore {
 
     /// Goes on without it.
     fn leave(&self, old: &InUse, error: FilesError) {
+        let tried = Identity::at(self.directory()).ok();
         {
             let mut absence = self.absence.lock();
             absence.missed = Missed::default();
             absence.last = Some(old.shared.tree.identity());
             (absence.pause, absence.told) = (Duration::ZERO, None);
             self.in_use.store(None);
-            absence.failed(error, self.directory());
+            absence.failed(error, tried);
         }
         self.end(old);
     }
@@ -195,7 +196,10 @@ impl FileStore {
                 in_use.close()
             }
             Ok(in_use) => self.settle(in_use, believed_from > WallTime(0)),
-            Err(error) => self.absence.lock().failed(error, path),
+            Err(error) => {
+                let tried = Identity::at(path).ok();
+                self.absence.lock().failed(error, tried);
+            }
         }
     }
 
