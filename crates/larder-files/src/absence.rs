@@ -4,7 +4,6 @@
 //! `watch` looks at the path, and takes the directory up when it is back.
 
 use std::collections::VecDeque;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::error::FilesError;
@@ -46,9 +45,9 @@ pub(super) struct Absence {
 }
 
 impl Absence {
-    /// It cannot be used: it is tried again, after twice the time.
-    pub(super) fn failed(&mut self, error: FilesError, path: &Path) {
-        self.tried = Identity::at(path).ok();
+    /// It cannot be used: it is tried again, after twice the time, and at once where the path leads elsewhere than now.
+    pub(super) fn failed(&mut self, error: FilesError, tried: Option<Identity>) {
+        self.tried = tried;
         self.pause = next_pause(self.pause);
         self.next = Some(Instant::now() + self.pause);
         let why = match std::error::Error::source(&error) {

@@ -18,7 +18,7 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use larder_http::body::zeroed;
-use parking_lot::Mutex;
+use larder_tier::rank::RankedMutex;
 
 use super::calls;
 use super::closing::Closer;
@@ -42,7 +42,7 @@ struct State {
 /// The content of one fill.
 #[derive(Debug)]
 pub(crate) struct Arriving {
-    state: Mutex<State>,
+    state: RankedMutex<State>,
     is_in_memory: bool,
     closer: Weak<dyn Closer>,
 }
@@ -58,7 +58,7 @@ enum Place {
 impl Arriving {
     /// Nothing so far. `is_in_memory`: reading the file never waits for a disk.
     pub(super) fn new(is_in_memory: bool, closer: Weak<dyn Closer>) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::default(), is_in_memory, closer })
+        Arc::new(Self { state: RankedMutex::default(), is_in_memory, closer })
     }
 
     /// A piece that is about to go into the queue.
@@ -171,7 +171,7 @@ impl Arriving {
 impl Drop for Arriving {
     fn drop(&mut self) {
         // As for a file that was found: whoever closes a large one last may have to wait.
-        let state = std::mem::take(self.state.get_mut());
+        let state = std::mem::take(self.state.exclusive());
         if state.written > CLOSED_BEHIND_BYTES_MIN
             && let Some(closer) = self.closer.upgrade()
         {

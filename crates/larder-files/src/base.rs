@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use larder_http::time::Clock;
-use parking_lot::Mutex;
 
 use super::health::Health;
 use super::refusals::Refusals;
@@ -17,6 +16,7 @@ use super::unreadable::UnreadableFiles;
 use larder_tier::Note;
 use larder_tier::backlog::Backlog;
 use larder_tier::note::StockTaker;
+use larder_tier::rank::{Rank, RankedMutex};
 
 #[derive(Debug, Default)]
 pub(super) struct FileCounts {
@@ -43,7 +43,7 @@ pub type Returns = dyn Fn(u64, Vec<Note>) -> bool + Send + Sync;
 pub(super) struct Base {
     pub(super) settings: FilesSettings,
     pub(super) clock: Clock,
-    caps: Mutex<Caps>,
+    caps: RankedMutex<Caps>,
     max_object: AtomicU64,
     pub(super) health: Health,
     pub(super) unreadable: UnreadableFiles,
@@ -51,7 +51,7 @@ pub(super) struct Base {
     /// The highest number of an invalidation that was asked for.
     last_number: AtomicU64,
     /// What every directory notes that is taken up.
-    pub(super) mark: Mutex<Option<Note>>,
+    pub(super) mark: RankedMutex<Option<Note>>,
     /// Hears what a directory knows that comes later; set once.
     pub(super) returns: OnceLock<Arc<Returns>>,
     pub(super) counts: FileCounts,
@@ -75,7 +75,7 @@ impl std::fmt::Debug for Base {
 impl Base {
     pub(super) fn new(settings: FilesSettings, clock: Clock) -> Arc<Self> {
         Arc::new(Self {
-            caps: Mutex::new(Caps { bytes: settings.size, inodes: settings.inodes }),
+            caps: RankedMutex::new(Rank::Leaf, Caps { bytes: settings.size, inodes: settings.inodes }),
             max_object: AtomicU64::new(settings.max_object),
             open_files: AtomicUsize::new(settings.open_files),
             settings,
@@ -84,7 +84,7 @@ impl Base {
             unreadable: UnreadableFiles::default(),
             remembered: Remembered::default(),
             last_number: AtomicU64::new(0),
-            mark: Mutex::default(),
+            mark: RankedMutex::new(Rank::Leaf, None),
             returns: OnceLock::new(),
             counts: FileCounts::default(),
             stock: StockTaker::default(),

@@ -10,8 +10,8 @@ use std::task::Waker;
 
 use bytes::Bytes;
 use larder_tier::fill::BoxFuture;
+use larder_tier::rank::{Rank, RankedMutex};
 use larder_tier::{BodySource, CHUNK_BYTES, Fill, Loss, Offered, StoredChunk};
-use parking_lot::Mutex;
 
 use super::arriving::Arriving;
 use super::directory::Directory;
@@ -183,12 +183,16 @@ impl From<Refused> for Loss {
 pub(crate) struct FilledBody {
     content: Arc<Arriving>,
     length: u64,
-    fill: Mutex<Option<FileFill>>,
+    fill: RankedMutex<Option<FileFill>>,
 }
 
 impl FilledBody {
     pub(crate) fn new(fill: FileFill) -> Self {
-        Self { content: Arc::clone(fill.content()), length: fill.length(), fill: Mutex::new(Some(fill)) }
+        Self {
+            content: Arc::clone(fill.content()),
+            length: fill.length(),
+            fill: RankedMutex::new(Rank::Leaf, Some(fill)),
+        }
     }
 
     pub(crate) fn content(&self) -> &Arc<Arriving> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use larder_http::message::Scheme;
+use larder_tier::rank::RankedMutex;
 use parking_lot::Mutex;
 
 use super::arriving::Arriving;
@@ -60,10 +61,10 @@ pub(super) struct Filling {
     /// Its length in bytes, where that is known.
     pub(super) declared: Option<u64>,
     has_failed: AtomicBool,
-    failure: Mutex<Option<Refused>>,
+    failure: RankedMutex<Option<Refused>>,
     /// For those who read along.
     pub(super) content: Arc<Arriving>,
-    /// The writing thread's.
+    /// The writing thread's, which alone ever locks it, and calls the file system meanwhile: a lock without a rank.
     pub(super) work: Mutex<FillWork>,
     /// How many there are, each with a file open.
     under_way: Arc<AtomicUsize>,
@@ -91,7 +92,7 @@ impl Filling {
             uri: OwnedUri::of(uri),
             declared,
             has_failed: AtomicBool::new(false),
-            failure: Mutex::new(None),
+            failure: RankedMutex::default(),
             content,
             work: Mutex::default(),
             under_way: Arc::clone(under_way),

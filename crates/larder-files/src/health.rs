@@ -6,7 +6,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
+use larder_tier::rank::RankedMutex;
 
 const REST_MIN: Duration = Duration::from_secs(1);
 const REST_MAX: Duration = Duration::from_secs(60);
@@ -21,7 +21,7 @@ struct Spell {
 
 /// What is known of it.
 #[derive(Debug, Default)]
-pub(super) struct Health(Mutex<Spell>);
+pub(super) struct Health(RankedMutex<Spell>);
 
 impl Health {
     /// Something failed.

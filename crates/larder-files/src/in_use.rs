@@ -9,8 +9,6 @@ use std::sync::mpsc;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use parking_lot::Mutex;
-
 use super::arriving::Arriving;
 use super::closing::Closer;
 use super::directory::Directory;
@@ -28,6 +26,7 @@ use super::threads::Threads;
 use super::tree::Glimpse;
 use super::unreadable::is_of_the_device;
 use larder_tier::Note;
+use larder_tier::rank::RankedMutex;
 
 /// How often a file is opened anew that changes while it is read.
 const READ_TRIES: usize = 3;
@@ -41,7 +40,7 @@ pub(super) struct InUse {
     pub(super) shared: Arc<Directory>,
     pub(super) threads: Threads,
     /// What its journal said of groups; handed out once.
-    pub(super) notes: Mutex<Vec<Note>>,
+    pub(super) notes: RankedMutex<Vec<Note>>,
 }
 
 impl InUse {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::SystemTime;
 
-use parking_lot::{Mutex, RwLock};
+use larder_tier::rank::{Rank, RankedMutex, RankedRwLock};
 
 use super::hit::FileHit;
 use super::meta::META_BYTES_MAX;
@@ -68,7 +68,7 @@ struct Queue {
 /// What each directory takes, and the walk that saw it last.
 type Directories = HashMap<Box<[u8]>, (Claim, u32)>;
 
-type Shard = RwLock<HashMap<Arc<Name>, Entry>>;
+type Shard = RankedRwLock<HashMap<Arc<Name>, Entry>>;
 
 /// Entries by name. Locks are taken in the order shard, then one of the others; never two shards.
 #[derive(Debug)]
@@ -77,9 +77,9 @@ pub(super) struct Index {
     hasher: foldhash::quality::RandomState,
     /// The walk under way, or the last one.
     walk: AtomicU32,
-    queue: Mutex<Queue>,
-    directories: Mutex<Directories>,
-    kept: Mutex<Kept>,
+    queue: RankedMutex<Queue>,
+    directories: RankedMutex<Directories>,
+    kept: RankedMutex<Kept>,
     files_kept_max: AtomicUsize,
     bytes_kept_max: u64,
     /// For what is larder's own in the directory.
@@ -90,12 +90,12 @@ impl Index {
     /// An empty one, which keeps at most so many files open and so many bytes of them.
     pub(super) fn new(files_kept_max: usize, bytes_kept_max: u64, own: Claim) -> Self {
         Self {
-            shards: Default::default(),
+            shards: std::array::from_fn(|_| RankedRwLock::new(Rank::FilesIndex, HashMap::default())),
             hasher: foldhash::quality::RandomState::default(),
             walk: AtomicU32::new(0),
-            queue: Mutex::default(),
-            directories: Mutex::default(),
-            kept: Mutex::default(),
+            queue: RankedMutex::default(),
+            directories: RankedMutex::default(),
+            kept: RankedMutex::default(),
             files_kept_max: AtomicUsize::new(files_kept_max),
             bytes_kept_max,
             _own: own,
@@ -121,6 +121,7 @@ impl Index {
     /// Notes a file that is there, and says who holds its room; `claim` makes that where it is not known yet.
     pub(super) fn note(&self, name: &Name, noted: &IndexedFile, claim: impl FnOnce() -> Claim) -> Arc<Claim> {
         let walk = self.walk.load(Ordering::Acquire);
+        let mut gone = None;
         let mut shard = self.shard(name).write();
         // Found with what is borrowed first: nearly always it is there, and nothing is allocated.
         let known = shard.get_key_value(name).map(|(known, _)| Arc::clone(known));
@@ -140,14 +141,17 @@ impl Index {
         if entry.inode != noted.inode || !is_claimed {
             entry.claim = Arc::new(claim());
             entry.inode = noted.inode;
-            self.let_go(entry.kept.take());
+            gone = entry.kept.take();
         }
         entry.walk = walk;
         entry.used.fetch_or(noted.is_use, Ordering::Relaxed);
         if !noted.is_by_hand {
             self.enqueue(entry);
         }
-        Arc::clone(&entry.claim)
+        let claim = Arc::clone(&entry.claim);
+        drop(shard);
+        self.let_go(gone);
+        claim
     }
 
     fn enqueue(&self, entry: &mut Entry) {
@@ -171,18 +175,18 @@ impl Index {
         if self.files_kept_max() == 0 || !hit.is_settled(now) {
             return;
         }
-        {
+        let old = {
             let mut shard = self.shard(name).write();
             let Some(entry) = shard.get_mut(name).filter(|entry| entry.inode == hit.inode()) else { return };
             let old = entry.kept.replace(Arc::clone(hit));
-            let is_new = old.is_none();
-            self.let_go(old);
             let mut kept = self.kept.lock();
             kept.bytes += kept_bytes(hit);
-            if is_new {
+            if old.is_none() {
                 kept.queue.push_back(Arc::clone(&entry.name));
             }
-        }
+            old
+        };
+        self.let_go(old);
         self.let_go_of_surplus();
     }
 
@@ -215,6 +219,7 @@ impl Index {
         self.let_go(kept);
     }
 
+    /// Not under a lock: the last handle of a large file goes to the queue of the thread that writes.
     fn let_go(&self, hit: Option<Arc<FileHit>>) {
         if let Some(hit) = hit {
             let mut kept = self.kept.lock();
@@ -242,10 +247,12 @@ impl Index {
 
     /// Takes out of the queue what is outdated, where that is most of it.
     pub(super) fn tidy(&self) {
-        if self.queue.lock().names.len() <= self.files() * 2 + QUEUE_SLACK {
+        // One lock after the other: those of the shards come before the queue's.
+        let queued = self.queue.lock().names.len();
+        if queued <= self.files() * 2 + QUEUE_SLACK {
             return;
         }
-        // The shards' locks come before the queue's: what is added meanwhile is younger, and goes behind.
+        // What is added meanwhile is younger, and goes behind.
         let names = std::mem::take(&mut self.queue.lock().names);
         let is_current = |name: &Name, ticket| {
             self.shard(name).read().get(name).is_some_and(|entry| entry.ticket == Some(ticket))

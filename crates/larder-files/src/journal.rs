@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use larder_http::time::WallTime;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Condvar;
 use tokio::sync::oneshot;
 
 use super::name::Name;
@@ -34,6 +34,7 @@ pub(super) use file::sync_file;
 use larder_tier::Note;
 use larder_tier::format::log::{LogHead, read_log, write_note, write_reached};
 use larder_tier::note::{StockTaker, needed_within};
+use larder_tier::rank::{Rank, RankedMutex};
 use larder_tier::tier::Written;
 
 /// A file longer than this is written anew, unless half of it is needed.
@@ -102,7 +103,7 @@ struct State {
 /// The journal of one directory.
 #[derive(Debug)]
 pub(super) struct Journal {
-    state: Mutex<State>,
+    state: RankedMutex<State>,
     changed: Condvar,
     /// Numbers below this are promised to the next start.
     reached: AtomicU64,
@@ -161,7 +162,7 @@ impl Journal {
             told: Vec::new(),
         };
         let reached = AtomicU64::new(head.reached);
-        Ok((Self { state: Mutex::new(state), changed: Condvar::new(), reached }, restored))
+        Ok((Self { state: RankedMutex::new(Rank::Leaf, state), changed: Condvar::new(), reached }, restored))
     }
 
     /// What larder stored before this is not used.
@@ -297,7 +298,7 @@ impl Journal {
     fn has_written(&self, asked: u64) -> bool {
         let (mut state, until) = (self.state.lock(), Instant::now() + WAIT_MAX);
         while state.tried < asked && !state.is_behind && !state.is_closed && Instant::now() < until {
-            self.changed.wait_until(&mut state, until);
+            state.wait_for(&self.changed, until.saturating_duration_since(Instant::now()));
         }
         state.tried >= asked && !state.is_behind
     }
@@ -337,8 +338,10 @@ impl Journal {
                 return Work::End;
             }
             match state.next.filter(|_| is_paused) {
-                Some(next) => drop(self.changed.wait_until(&mut state, next)),
-                None => self.changed.wait(&mut state),
+                Some(next) => {
+                    state.wait_for(&self.changed, next.saturating_duration_since(Instant::now()));
+                }
+                None => state.wait(&self.changed),
             }
         }
     }

@@ -68,7 +68,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwapOption;
-use parking_lot::Mutex;
 
 pub use absence::FilesAbsence;
 pub use base::Returns;
@@ -100,6 +99,7 @@ use settings::shares;
 use threads::Stop;
 
 use larder_tier::Note;
+use larder_tier::rank::RankedMutex;
 use larder_tier::tier::Written;
 
 /// Figures of a store, summed when asked.
@@ -171,7 +171,7 @@ impl FilesUsage {
 pub struct FileStore {
     base: Arc<Base>,
     in_use: ArcSwapOption<InUse>,
-    absence: Mutex<Absence>,
+    absence: RankedMutex<Absence>,
     watch: Arc<Stop>,
 }
 

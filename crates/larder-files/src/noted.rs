@@ -6,13 +6,13 @@
 //! has taken its place. Nearly always empty, and then a look costs one load.
 //!
 //! Bounded: what is kept of names whose removal is over takes at most [`KEPT_BYTES_MAX`]; beyond that the caller believes nothing
-//! that was stored before. Lock: this alone, for the length of a look.
+//! that was stored before. Lock: a leaf, for the length of a look.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use parking_lot::RwLock;
+use larder_tier::rank::RankedRwLock;
 
 use super::name::Name;
 use super::sys::Status;
@@ -102,7 +102,7 @@ pub(super) struct TooMany;
 #[derive(Debug, Default)]
 pub(super) struct PendingRemovals {
     count: AtomicUsize,
-    state: RwLock<State>,
+    state: RankedRwLock<State>,
     hasher: foldhash::quality::RandomState,
 }
 

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use larder_http::time::{Clock, WallTime};
-use parking_lot::{Condvar, Mutex};
+use larder_tier::rank::{Rank, RankedMutex};
+use parking_lot::Condvar;
 use rustix::fs::{Access, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -27,6 +28,7 @@ use super::journal::{self, Journal};
 use super::queue::FileJob;
 use super::room::{DIRECTORY_BYTES, Room};
 use super::settings::{FilesSettings, shares};
+use super::sys::Identity;
 use super::threads::{Stop, Threads};
 use super::tree::{Missing, OWN, Tree};
 use super::walk::Walked;
@@ -61,14 +63,14 @@ impl FileStore {
         let in_use = match InUse::open(&base, Missing::Make, WallTime(0)) {
             Ok(in_use) => Some(in_use),
             Err(error) => {
-                absence.failed(error, &settings.path);
+                absence.failed(error, Identity::at(&settings.path).ok());
                 None
             }
         };
         let store = Arc::new(Self {
             base,
             in_use: ArcSwapOption::new(in_use),
-            absence: Mutex::new(absence),
+            absence: RankedMutex::new(Rank::Leaf, absence),
             watch: Arc::default(),
         });
         let (watched, stop) = (Arc::downgrade(&store), Arc::clone(&store.watch));
@@ -170,7 +172,7 @@ impl InUse {
         shared.remove_left_aside();
         base.backlog.get().into_iter().for_each(|backlog| shared.queue.borrow_from(backlog));
         let stop = Arc::new(Stop::default());
-        let counted = Arc::new((Mutex::new(false), Condvar::new()));
+        let counted = Arc::new((RankedMutex::<bool>::default(), Condvar::new()));
         let of_writer = Arc::clone(&shared);
         let writer = std::thread::Builder::new()
             .name("files-write".to_owned())
@@ -181,10 +183,10 @@ impl InUse {
             shared: Arc::clone(&shared),
             threads: Threads {
                 stop: Arc::clone(&stop),
-                running: Mutex::new(vec![writer]),
-                journal: Mutex::new(None),
+                running: RankedMutex::new(Rank::Leaf, vec![writer]),
+                journal: RankedMutex::default(),
             },
-            notes: Mutex::new(std::mem::take(&mut restored.notes)),
+            notes: RankedMutex::new(Rank::Leaf, std::mem::take(&mut restored.notes)),
         });
         let journal = std::thread::Builder::new()
             .name("files-journal".to_owned())
@@ -200,7 +202,7 @@ impl InUse {
         let (is_counted, changed) = &*counted;
         let mut is_counted = is_counted.lock();
         if !*is_counted {
-            changed.wait_for(&mut is_counted, COUNT_WAIT);
+            is_counted.wait_for(changed, COUNT_WAIT);
         }
         Ok(in_use)
     }
@@ -251,7 +253,7 @@ fn evict_surplus(shared: &Arc<Directory>) {
 }
 
 /// Counts the directory, once and then every so often.
-fn count(shared: &Arc<Directory>, stop: &Stop, every: Duration, counted: &(Mutex<bool>, Condvar)) {
+fn count(shared: &Arc<Directory>, stop: &Stop, every: Duration, counted: &(RankedMutex<bool>, Condvar)) {
     let mut is_first = true;
     loop {
         let walked = match shared.tree.is_there() {

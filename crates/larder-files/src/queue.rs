@@ -3,14 +3,15 @@
 //! In: pieces of bodies, ends of fills, new meta, removals, from any worker. Out: the same, in order, to the writing thread. Bounded in
 //! bytes and in number: where it is full a fill is refused, and nobody ever waits for it. Ends of fills and removals are
 //! always taken: each of the former belongs to one of a bounded number of fills, of the latter there may be as many as
-//! [`REMOVALS_MAX`], and then whoever asks does it itself. Renewals have a bound of their own. Lock: the queue alone, held for the length of a push.
+//! [`REMOVALS_MAX`], and then whoever asks does it itself. Renewals have a bound of their own. Lock: the queue, for the length of
+//! a push. Only whether the response of a fill is still in memory is asked under it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 
 use bytes::Bytes;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Condvar;
 
 use super::closing::Closer;
 use super::error::Refused;
@@ -20,6 +21,7 @@ use super::name::Name;
 use super::place::{Spare, TakenOut};
 use super::renewal::Renewal;
 use larder_tier::backlog::{Backlog, Borrowing};
+use larder_tier::rank::{Rank, RankedMutex};
 
 /// Bytes of bodies that may wait without being borrowed of the store's memory.
 pub(super) const QUEUE_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -58,10 +60,16 @@ struct Waiting {
 }
 
 /// The queue.
-#[derive(Default)]
 pub(super) struct FileQueue {
-    waiting: Mutex<Waiting>,
+    waiting: RankedMutex<Waiting>,
     filled: Condvar,
+}
+
+impl Default for FileQueue {
+    fn default() -> Self {
+        let waiting = RankedMutex::new(Rank::FilesQueue, Waiting::default());
+        Self { waiting, filled: Condvar::new() }
+    }
 }
 
 impl std::fmt::Debug for FileQueue {
@@ -150,6 +158,20 @@ impl FileQueue {
 
     /// Waits for something to do; `None` when the queue is closed and empty.
     pub(super) fn next(&self) -> Option<FileJob> {
+        let job = self.take()?;
+        if let FileJob::Write(..) = &job {
+            self.room_came();
+        }
+        Some(job)
+    }
+
+    /// Wakes those who wait for room.
+    fn room_came(&self) {
+        let crowd = std::mem::take(&mut self.waiting.lock().crowd);
+        crowd.into_iter().for_each(Waker::wake);
+    }
+
+    fn take(&self) -> Option<FileJob> {
         let mut waiting = self.waiting.lock();
         loop {
             if let Some(job) = waiting.jobs.pop_front() {
@@ -159,7 +181,6 @@ impl FileQueue {
                         waiting.pieces -= 1;
                         let left = waiting.bytes as u64;
                         waiting.borrowing.held(left, QUEUE_BYTES_MAX as u64);
-                        std::mem::take(&mut waiting.crowd).into_iter().for_each(Waker::wake);
                     }
                     FileJob::Renew(..) => waiting.renewals -= 1,
                     FileJob::Remove(..) => waiting.removals -= 1,
@@ -170,7 +191,7 @@ impl FileQueue {
             if waiting.is_closed {
                 return None;
             }
-            self.filled.wait(&mut waiting);
+            waiting.wait(&self.filled);
         }
     }
 
@@ -196,7 +217,8 @@ impl FileQueue {
     pub(super) fn close(&self) {
         let mut waiting = self.waiting.lock();
         waiting.is_closed = true;
-        std::mem::take(&mut waiting.crowd).into_iter().for_each(Waker::wake);
+        drop(waiting);
+        self.room_came();
         self.filled.notify_all();
     }
 }
@@ -205,5 +227,35 @@ impl Closer for FileQueue {
     fn close_behind(&self, what: Box<dyn Send>) {
         // A closed queue drops it here.
         let _ = self.push_end(FileJob::Run(Box::new(move || drop(what))), || true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    /// Somebody who looks into the queue when it is woken.
+    struct Woken(Arc<FileQueue>, AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            assert!(self.0.backlog().is_none());
+            self.1.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn nobody_is_woken_under_the_lock() {
+        let queue = Arc::<FileQueue>::default();
+        let woken = Arc::new(Woken(Arc::clone(&queue), AtomicUsize::new(0)));
+        let waker = Waker::from(Arc::clone(&woken));
+        queue.await_room(&waker);
+        queue.room_came();
+        queue.await_room(&waker);
+        queue.close();
+        assert_eq!(woken.1.load(Ordering::Relaxed), 2);
     }
 }

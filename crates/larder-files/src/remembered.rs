@@ -6,14 +6,14 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use larder_tier::rank::RankedMutex;
 
 /// What is known of it.
 #[derive(Debug, Default)]
 pub(super) struct Remembered {
     failures: AtomicU64,
     is_behind: AtomicBool,
-    event: Mutex<Option<String>>,
+    event: RankedMutex<Option<String>>,
 }
 
 impl Remembered {

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use larder_tier::rank::RankedMutex;
+use parking_lot::Condvar;
 
 /// What tells a thread to go.
 #[derive(Debug, Default)]
 pub(super) struct Stop {
-    is_stopped: Mutex<bool>,
+    is_stopped: RankedMutex<bool>,
     changed: Condvar,
 }
 
@@ -24,7 +25,7 @@ impl Stop {
         let until = Instant::now() + time;
         let mut is_stopped = self.is_stopped.lock();
         while !*is_stopped && Instant::now() < until {
-            self.changed.wait_until(&mut is_stopped, until);
+            is_stopped.wait_for(&self.changed, until.saturating_duration_since(Instant::now()));
         }
         !*is_stopped
     }
@@ -34,9 +35,9 @@ impl Stop {
 #[derive(Debug)]
 pub(super) struct Threads {
     pub(super) stop: Arc<Stop>,
-    pub(super) running: Mutex<Vec<JoinHandle<()>>>,
+    pub(super) running: RankedMutex<Vec<JoinHandle<()>>>,
     /// Ends after the others, whose last removals it need not say any more.
-    pub(super) journal: Mutex<Option<JoinHandle<()>>>,
+    pub(super) journal: RankedMutex<Option<JoinHandle<()>>>,
 }
 
 impl Threads {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use larder_tier::rank::{Rank, RankedMutex};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -62,7 +62,7 @@ pub(super) struct Tree {
     has_attributes: bool,
     is_in_memory: bool,
     file_mode: Mode,
-    temps: Mutex<Arc<OwnedFd>>,
+    temps: RankedMutex<Arc<OwnedFd>>,
     serial: AtomicU64,
     lock: Option<OwnedFd>,
     pub(super) syncs: Syncs,
@@ -115,7 +115,7 @@ impl Tree {
             has_attributes: probed.has_attributes,
             is_in_memory: sys::is_in_memory(&root),
             file_mode,
-            temps: Mutex::new(Arc::new(temps)),
+            temps: RankedMutex::new(Rank::Leaf, Arc::new(temps)),
             serial: AtomicU64::new(0),
             identity: Identity::of(&root).map_err(failed("cannot look at the directory"))?,
             root,
@@ -139,7 +139,7 @@ impl Tree {
             has_attributes: false,
             is_in_memory: sys::is_in_memory(&root),
             file_mode: Mode::RUSR,
-            temps: Mutex::new(Arc::new(nowhere)),
+            temps: RankedMutex::new(Rank::Leaf, Arc::new(nowhere)),
             serial: AtomicU64::new(0),
             identity: Identity::of(&root).map_err(failed)?,
             root,
@@ -222,7 +222,9 @@ impl Tree {
     /// The same made anew, after somebody removed it.
     pub(super) fn renew_temps(&self) -> io::Result<()> {
         self.renew_own()?;
-        *self.temps.lock() = Arc::new(directory_at(&self.root, TEMPS)?);
+        let temps = Arc::new(directory_at(&self.root, TEMPS)?);
+        // What it replaces is closed behind the lock.
+        let _gone = std::mem::replace(&mut *self.temps.lock(), temps);
         Ok(())
     }
 

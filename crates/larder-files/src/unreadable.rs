@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
+use larder_tier::rank::RankedMutex;
 use rustix::io::Errno;
 
 use super::name::Name;
@@ -45,8 +45,8 @@ pub struct UnreadableFile {
 pub(super) struct UnreadableFiles {
     count: AtomicUsize,
     failures: AtomicU64,
-    marks: Mutex<HashMap<Name, Mark>>,
-    events: Mutex<VecDeque<UnreadableFile>>,
+    marks: RankedMutex<HashMap<Name, Mark>>,
+    events: RankedMutex<VecDeque<UnreadableFile>>,
 }
 
 impl UnreadableFiles {

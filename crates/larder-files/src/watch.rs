@@ -127,7 +127,7 @@ impl FileStore {
     }
 
     /// Sees to it that the directory in use is the one that the path leads to. Waits for the file system.
-    fn look_after(&self) {
+    pub(super) fn look_after(&self) {
         let path = self.directory();
         let leads = leads(path);
         let Some(in_use) = self.in_use.load_full() else {
@@ -159,6 +159,7 @@ impl FileStore {
                 {
                     let mut absence = self.absence.lock();
                     if absence.is_closed {
+                        drop(absence);
                         return new.close();
                     }
                     self.in_use.store(Some(new));
@@ -173,13 +174,14 @@ impl FileStore {
 
     /// Goes on without it.
     fn leave(&self, old: &InUse, error: FilesError) {
+        let tried = Identity::at(self.directory()).ok();
         {
             let mut absence = self.absence.lock();
             absence.missed = Missed::default();
             absence.last = Some(old.shared.tree.identity());
             (absence.pause, absence.told) = (Duration::ZERO, None);
             self.in_use.store(None);
-            absence.failed(error, self.directory());
+            absence.failed(error, tried);
         }
         self.end(old);
     }
@@ -208,7 +210,10 @@ impl FileStore {
                 in_use.close()
             }
             Ok(in_use) => self.settle(in_use, believed_from > WallTime(0)),
-            Err(error) => self.absence.lock().failed(error, path),
+            Err(error) => {
+                let tried = Identity::at(path).ok();
+                self.absence.lock().failed(error, tried);
+            }
         }
     }
 

@@ -15,8 +15,8 @@ use larder_cache::StoredHead;
 use larder_http::authority::Authority;
 use larder_http::message::Scheme;
 use larder_http::time::Now;
+use larder_tier::rank::RankedMutex;
 use larder_tier::{Candidate, Loaded, LoadedContent, Unreadable};
-use parking_lot::Mutex;
 
 use crate::key::CacheKey;
 use crate::memory::MemoryStore;
@@ -43,7 +43,7 @@ pub enum Recalled {
 /// Who is looking for which key.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
-    looking: Mutex<HashMap<u64, Weak<tokio::sync::Mutex<()>>, foldhash::fast::RandomState>>,
+    looking: RankedMutex<HashMap<u64, Weak<tokio::sync::Mutex<()>>, foldhash::fast::RandomState>>,
 }
 
 impl Gate {

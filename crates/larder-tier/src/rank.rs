@@ -25,6 +25,8 @@ pub enum Rank {
     Spill,
     /// A body that arrives, and its readers.
     Body,
+    /// What waits for the thread that writes plain files.
+    FilesQueue,
     /// A shard of the index in memory.
     Shard,
     /// A shard of the table of invalidations.
@@ -33,6 +35,8 @@ pub enum Rank {
     InFlight,
     /// A shard of the index of a disk.
     DiskIndex,
+    /// A shard of the index of plain files.
+    FilesIndex,
     /// The files of a disk's journal. The only rank under which the file system is called: for one `write`.
     Journal,
     /// A lock under which no other is taken.
@@ -164,6 +168,11 @@ impl<T> RankedMutex<T> {
     /// What it holds.
     pub fn into_inner(self) -> T {
         self.lock.into_inner()
+    }
+
+    /// The same where nobody else can have it.
+    pub fn exclusive(&mut self) -> &mut T {
+        self.lock.get_mut()
     }
 
     /// Waits for it.

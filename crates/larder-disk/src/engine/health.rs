@@ -1,6 +1,6 @@
 //! Whether a disk can be used: it is left alone for a while after a failure, longer each time.
 //!
-//! In: failures and successes of writing. Out: whether to try, and an event for the operator at each change, of which the
+//! In: failures, and what went well. Out: whether to try, whether what lies there can be read, and an event for the operator at each change, of which the
 //! owner takes notice when it likes. A disk that was pulled fails at once whatever is asked of it; without the
 //! pause the writer would spin. What fails is one `io::Error`; the first is kept for the log.
 
@@ -52,6 +52,7 @@ struct State {
 pub(super) struct Health {
     is_failing: AtomicBool,
     is_without_room: AtomicBool,
+    is_in_doubt: AtomicBool,
     state: RankedMutex<State>,
 }
 
@@ -62,6 +63,19 @@ impl Health {
 
     pub(super) fn is_without_room(&self) -> bool {
         self.is_without_room.load(Ordering::Relaxed)
+    }
+
+    /// Whether it is likely that nothing can be read but what the page cache has.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.is_in_doubt.load(Ordering::Relaxed)
+    }
+
+    /// Something was read that had to be waited for.
+    pub(super) fn read_well(&self) {
+        // Written only where it changes: readers share the line.
+        if self.is_in_doubt() {
+            self.is_in_doubt.store(false, Ordering::Relaxed);
+        }
     }
 
     /// Says whether room can be had; tells the operator when that ends, and when it has been so again for a while.
@@ -89,6 +103,9 @@ impl Health {
 
     /// A call failed: the disk is out for a while, twice as long as the last time.
     pub(super) fn failed(&self, what: &'static str, error: &io::Error) {
+        if concerns_reads(error) {
+            self.is_in_doubt.store(true, Ordering::Relaxed);
+        }
         let mut state = self.state.lock();
         let now = Instant::now();
         if state.until.is_some_and(|until| now < until) {
@@ -110,6 +127,7 @@ impl Health {
             state.until = None;
             state.pause = Duration::ZERO;
             self.is_failing.store(false, Ordering::Relaxed);
+            self.is_in_doubt.store(false, Ordering::Relaxed);
             state.push(DiskEvent::Recovered);
         }
     }
@@ -124,6 +142,12 @@ impl Health {
     pub(super) fn take_event(&self) -> Option<DiskEvent> {
         self.state.lock().events.pop_front()
     }
+}
+
+/// Whether who cannot write for this reason may not be able to read either: it says more than that nothing is to be written.
+fn concerns_reads(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    !matches!(error.kind(), FileTooLarge | QuotaExceeded | ReadOnlyFilesystem | StorageFull)
 }
 
 impl State {
@@ -162,6 +186,24 @@ mod tests {
         assert_eq!(health.take_event(), None);
         health.note_room(false);
         assert_eq!(health.take_event(), Some(DiskEvent::NoRoom));
+    }
+
+    #[test]
+    fn whether_it_can_be_read_is_in_doubt_until_something_went_well() {
+        for (kind, doubts) in [
+            (io::ErrorKind::Other, true),
+            (io::ErrorKind::NotFound, true),
+            (io::ErrorKind::StorageFull, false),
+            (io::ErrorKind::ReadOnlyFilesystem, false),
+        ] {
+            let health = Health::default();
+            for went_well in [Health::read_well, Health::worked] {
+                health.failed("write", &kind.into());
+                assert_eq!(health.is_in_doubt(), doubts, "{kind}");
+                went_well(&health);
+                assert!(!health.is_in_doubt());
+            }
+        }
     }
 
     #[test]

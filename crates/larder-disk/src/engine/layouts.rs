@@ -8,6 +8,7 @@ use std::task::Waker;
 use super::address::{Address, Location};
 use super::error::Refused;
 use super::piece::{Piece, PieceState};
+use super::sys::ReadMode;
 use super::{Disk, DiskSettings};
 use larder_tier::backlog::Backlog;
 use larder_tier::note::Needed;
@@ -95,12 +96,19 @@ impl Disk {
         self.shared.pool.waiting()
     }
 
-    /// Whether a piece of this disk can be read: it is in memory still, or what it lies in has not been given up.
+    /// Whether it is likely that nothing can be read but what the page cache has: it failed, and nothing went well since.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        // Where nothing has to be waited for, each read tells.
+        self.shared.read_mode != ReadMode::Inline && self.shared.health.is_in_doubt()
+    }
+
+    /// Whether a piece of this disk can be read, as far as anybody knows: it is in memory still, or what it lies in has not been
+    /// given up, and can be read.
     pub(crate) fn has_piece(&self, piece: &Piece) -> bool {
         match piece.state() {
             PieceState::Pending(_) | PieceState::Kept(_) => true,
             PieceState::Written(at) => {
-                at.disk == self.id() && self.shared.segments.find(at.segment).is_some()
+                at.disk == self.id() && !self.is_in_doubt() && self.shared.segments.find(at.segment).is_some()
             }
             PieceState::Lost => false,
         }
@@ -122,6 +130,12 @@ impl Disk {
         if let Some(place) = self.shared.index.remove_tag(at.base, at.tag(identity)) {
             self.shared.remove_for_good(place);
         }
+    }
+
+    /// As if a read had just failed.
+    #[cfg(test)]
+    pub(crate) fn doubt(&self) {
+        self.shared.health.failed("cannot read", &std::io::ErrorKind::Other.into());
     }
 
     /// As if it had just failed; or as if it worked again.

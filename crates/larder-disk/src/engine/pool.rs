@@ -20,7 +20,7 @@ use larder_tier::rank::RankedMutex;
 /// Reads that may wait.
 const READS_MAX: usize = 1024;
 
-type Answer<T> = oneshot::Sender<Result<T, ReadError>>;
+pub(super) type Answer<T> = oneshot::Sender<Result<T, ReadError>>;
 
 /// What a thread of the pool does next.
 pub(super) enum PoolJob {

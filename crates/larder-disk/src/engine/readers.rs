@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 
 use super::error::ReadError;
-use super::pool::PoolJob;
+use super::pool::{Answer, PoolJob};
 use super::reads::Waiting;
 use super::state::DiskState;
 
@@ -27,16 +27,25 @@ fn run(shared: &DiskState) {
     while let Some(job) = shared.pool.next() {
         match job {
             PoolJob::Record(place, answer) if !answer.is_closed() => {
-                // Who does not wait any more has no use for it.
-                let _ = answer.send(shared.read_record(place, Waiting::Yes).unwrap_or(Err(ReadError::Busy)));
+                let read = shared.read_record(place, Waiting::Yes).unwrap_or(Err(ReadError::Busy));
+                tell(shared, answer, read);
             }
             PoolJob::Piece(piece, answer) if !answer.is_closed() => {
-                let _ = answer.send(shared.read_piece(&piece, Waiting::Yes).unwrap_or(Err(ReadError::Busy)));
+                let read = shared.read_piece(&piece, Waiting::Yes).unwrap_or(Err(ReadError::Busy));
+                tell(shared, answer, read);
             }
             PoolJob::Record(..) | PoolJob::Piece(..) => {}
             PoolJob::SyncJournal => sync_journal(shared),
         }
     }
+}
+
+fn tell<T>(shared: &DiskState, answer: Answer<T>, read: Result<T, ReadError>) {
+    if read.is_ok() {
+        shared.health.read_well();
+    }
+    // Who does not wait any more has no use for it.
+    let _ = answer.send(read);
 }
 
 fn sync_journal(shared: &DiskState) {

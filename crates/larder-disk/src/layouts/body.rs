@@ -121,8 +121,12 @@ impl DiskPieces {
         self.all_copies().into_iter().map(record).collect()
     }
 
+    /// The copies of a piece. Those on disks that may not be readable come last.
     fn piece(&self, index: usize) -> PieceCopies {
-        self.all_copies().iter().filter_map(|copy| copy.pieces.get(index).cloned()).collect()
+        let mut copies: PieceCopies =
+            self.all_copies().iter().filter_map(|copy| copy.pieces.get(index).cloned()).collect();
+        copies.sort_by_key(|piece| !self.disks.has_piece(piece));
+        copies
     }
 
     /// The same of copies that were not known at first.
@@ -159,17 +163,25 @@ impl DiskPieces {
         }
     }
 
-    /// A reader of `range`, which lies within the body. `None` where some of it is gone from all copies.
+    /// Whether all that is wrong with it is that a disk may not be readable.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        let is_in_doubt = |piece: &Piece| self.disks.of_piece(piece).is_some_and(|disk| disk.is_in_doubt());
+        self.all_copies().iter().any(|copy| copy.pieces.iter().any(is_in_doubt))
+    }
+
+    /// A reader of `range`, which lies within the body. `None` where some of it is gone from all copies, or lies only on disks that may
+    /// not be readable: a client that has its head would be cut then.
     pub(crate) fn reader(self: &Arc<Self>, range: Range<u64>) -> Option<DiskReader> {
         let piece_bytes = PIECE_BYTES as u64;
         let touched = index(range.start / piece_bytes)..index(range.end.div_ceil(piece_bytes));
         let mut pins = Vec::new();
         for at in touched {
-            let pinned: PiecePins = self.piece(at).iter().filter_map(|piece| self.disks.pin(piece)).collect();
-            if pinned.is_empty() {
+            let copies = self.piece(at);
+            pins.extend(copies.iter().filter_map(|piece| self.disks.pin(piece)));
+            // What is there when all of it is pinned stays.
+            if !copies.iter().any(|piece| self.disks.has_piece(piece)) {
                 return None;
             }
-            pins.extend(pinned);
         }
         let first = self.piece(index(range.start / piece_bytes));
         let first = match self.disks.look_at(&first) {

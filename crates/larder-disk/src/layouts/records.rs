@@ -43,10 +43,14 @@ impl Disks {
         let content = match found.content {
             engine::FoundContent::Inline(bytes) => RecordBody::Inline(bytes),
             engine::FoundContent::Pieces(pieces) => {
-                let pieces = DiskPieces::new(self, key, candidate.disk, pieces);
-                RecordBody::Pieces(Box::new(
-                    pieces.filter(DiskPieces::is_there).ok_or(engine::ReadError::Gone)?,
-                ))
+                let pieces =
+                    DiskPieces::new(self, key, candidate.disk, pieces).ok_or(engine::ReadError::Gone)?;
+                if !pieces.is_there() {
+                    // One that may be readable again is not forgotten.
+                    let is_in_doubt = pieces.is_in_doubt();
+                    return Err(if is_in_doubt { engine::ReadError::Busy } else { engine::ReadError::Gone });
+                }
+                RecordBody::Pieces(Box::new(pieces))
             }
         };
         Ok(LoadedRecord { number: found.number, identity: found.identity, head: found.head, content })

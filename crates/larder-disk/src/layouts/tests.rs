@@ -166,6 +166,43 @@ async fn a_reader_goes_on_with_a_copy_that_was_written_after_it_had_begun() {
 }
 
 #[tokio::test]
+async fn no_reader_begins_where_only_a_disk_has_the_body_that_may_not_be_readable() {
+    let pair = Pair::new();
+    (0..2).for_each(|disk| pair.put(disk, &body(0)));
+    assert!(pair.disks.iter().all(|disk| disk.settle()));
+    let mirror = Disks::new(Layout::Mirror, pair.disks.to_vec(), 16 << 20);
+    let loaded = async |disk: usize| {
+        let candidates = mirror.candidates(&pair.key);
+        let candidate = candidates.iter().find(|candidate| candidate.disk == disk).unwrap();
+        let mut loaded = mirror.load(&pair.key, candidate).await?;
+        mirror.add_copies(&pair.key, candidate, &mut loaded).await;
+        match loaded.content {
+            RecordBody::Pieces(pieces) => Ok::<_, engine::ReadError>(Arc::new(*pieces)),
+            RecordBody::Inline(_) => panic!("it is small"),
+        }
+    };
+    let all = 0..BODY_BYTES as u64;
+    let (both, [first, _]) = (loaded(0).await.unwrap(), &pair.disks);
+    first.doubt();
+    // One that may be readable again is not forgotten.
+    assert!(!loaded(0).await.err().unwrap().is_lasting());
+    // The other has it. It is asked first.
+    pair.damage(0);
+    let mut reader = both.reader(all.clone()).unwrap();
+    assert!(next(&mut reader).await.unwrap().is_ok());
+    assert!(both.is_there() && first.usage().damaged == 0);
+    let other = loaded(1).await.unwrap();
+    pair.disks[1].doubt();
+    for pieces in [both, other] {
+        assert!(pieces.reader(all.clone()).is_none());
+        assert!(!pieces.is_there() && pieces.has_moved());
+    }
+    // A read that had to be waited for went well.
+    assert!(pair.disks[1].read(mirror.candidates(&pair.key)[1].place).await.is_ok());
+    assert!(loaded(1).await.unwrap().reader(all).is_some());
+}
+
+#[tokio::test]
 async fn a_reader_never_goes_on_with_another_body() {
     for other in [body(1), [&body(0)[..BODY_BYTES - 1], b"x"].concat(), body(0)[..BODY_BYTES - 1].to_vec()] {
         let pair = Pair::new();

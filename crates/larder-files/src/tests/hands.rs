@@ -213,3 +213,27 @@ fn a_file_put_in_place_while_larder_writes_there_is_never_lost() {
         }
     });
 }
+
+#[test]
+fn the_last_handle_of_a_large_file_is_let_go_of_under_no_lock() {
+    let fixture = Fixture::new(1 << 24);
+    let path = fixture.path("h/large");
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, vec![b'x'; 2 << 20]).unwrap();
+    let (shared, name) = (fixture.store.shared(), name::Name::of(&uri("/large")).unwrap());
+    let kept = || {
+        let hit = find(&fixture.store, "/large").unwrap();
+        shared.index.keep(&name, &hit, SystemTime::now() + Duration::from_secs(3600));
+        hit.inode()
+    };
+    // Each closes the one before, by way of the queue.
+    let inode = kept();
+    let hit = shared.index.kept(&name).unwrap();
+    shared.index.unkeep(&name);
+    kept();
+    shared.index.keep(&name, &hit, SystemTime::now() + Duration::from_secs(3600));
+    drop(hit);
+    let other = IndexedFile { inode: inode + 1, bytes: 1, is_by_hand: true, is_use: false };
+    shared.index.note(&name, &other, room::Claim::default);
+    assert!(shared.index.kept(&name).is_none());
+}

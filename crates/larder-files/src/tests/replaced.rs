@@ -139,3 +139,15 @@ fn a_store_is_opened_without_its_directory_and_uses_it_as_soon_as_it_can() {
     check(&store, "/a", Some(("x", true)));
     store.close();
 }
+
+#[test]
+fn a_directory_that_takes_the_place_of_another_while_the_store_is_closed_is_let_go_of() {
+    let fixture = Fixture::new(1 << 20);
+    fixture.store.close();
+    std::fs::rename(fixture.path(""), fixture.folder.path().join("old")).unwrap();
+    std::fs::create_dir(fixture.path("")).unwrap();
+    fixture.store.look_after();
+    let other = open(&fixture.path(""), 1 << 20, |_| {});
+    assert!(!other.usage().is_absent);
+    other.close();
+}

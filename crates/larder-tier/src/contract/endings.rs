@@ -29,6 +29,8 @@ pub(super) async fn what_is_forgotten_is_gone<S: Subject>(life: &Life<'_, S>, pa
     let page = life.page(past, "/useless", 1000);
     life.put(&page).await;
     if !life.tier.is_before_memory() {
+        // A copy that is written a moment later is another candidate.
+        assert!(life.tier.settle());
         life.candidates(&page.key).await.iter().for_each(|candidate| candidate.forget());
         life.check(&page, life.find(&page).await.as_ref(), false);
     }
