@@ -17,6 +17,7 @@ use super::unreadable::UnreadableFiles;
 use larder_tier::Note;
 use larder_tier::backlog::Backlog;
 use larder_tier::note::StockTaker;
+use larder_tier::rank::RankedMutex;
 
 #[derive(Debug, Default)]
 pub(super) struct FileCounts {
@@ -51,7 +52,7 @@ pub(super) struct Base {
     /// The highest number of an invalidation that was asked for.
     last_number: AtomicU64,
     /// What every directory notes that is taken up.
-    pub(super) mark: Mutex<Option<Note>>,
+    pub(super) mark: RankedMutex<Option<Note>>,
     /// Hears what a directory knows that comes later; set once.
     pub(super) returns: OnceLock<Arc<Returns>>,
     pub(super) counts: FileCounts,
@@ -84,7 +85,7 @@ impl Base {
             unreadable: UnreadableFiles::default(),
             remembered: Remembered::default(),
             last_number: AtomicU64::new(0),
-            mark: Mutex::default(),
+            mark: RankedMutex::default(),
             returns: OnceLock::new(),
             counts: FileCounts::default(),
             stock: StockTaker::default(),
