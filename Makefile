@@ -28,6 +28,7 @@ built: ## everything of the dev profile: larder, its tests, the programs around 
 	cargo build --workspace --all-targets --locked
 
 units: built ## all that cargo runs: units, properties, scenarios, proofs
+	$(XTASK) need units
 	$(FIXED) $(THREADS) cargo test --workspace --locked
 
 # With `make -j2` this is built while the tests wait, and yields to them.

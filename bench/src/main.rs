@@ -5,6 +5,9 @@
 //! Deliberately absent: what CI runs. A measurement wants a machine for itself, an application wants its packages.
 #![allow(clippy::disallowed_macros, reason = "a tool may panic where nobody reads what it prints")]
 
+#[cfg(test)]
+#[path = "../floor/src/connection.rs"]
+mod floor;
 mod measure;
 mod realapp;
 

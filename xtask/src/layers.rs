@@ -17,8 +17,10 @@ const LAYERS: &[(&str, u8)] = &[
     ("larder-http", 0),
     ("larder-sitemap", 0),
     ("larder-observe", 1),
+    ("larder-assemble", 2),
     ("larder-cache", 2),
     ("larder-config", 2),
+    ("larder-remote", 2),
     ("larder-tier", 2),
     ("larder-disk", 3),
     ("larder-files", 3),
@@ -44,7 +46,7 @@ const HARNESS: &str = "harness";
 const PLAIN: &[&str] = &["xtask", HARNESS];
 
 /// Crates that decide and never do: none of these may appear in their dependencies.
-const PURE: &[&str] = &["larder-cache", "larder-config", "larder-http", "larder-sitemap"];
+const PURE: &[&str] = &["larder-assemble", "larder-cache", "larder-config", "larder-http", "larder-sitemap"];
 const IMPURE: &[&str] = &["tokio", "hyper", "h2", "socket2", "mio", "reqwest"];
 
 #[derive(Clone, Debug)]

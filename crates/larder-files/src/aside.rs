@@ -1,17 +1,22 @@
 //! Directories that go as a whole: everything below a path at a host, whoever put it there.
 //!
-//! In: a canonical path that ends in a slash, and the hosts that are meant. Out: nothing lies there any more. Each directory is renamed
-//! into `.larder/aside` first, and both ends are synced. From then on no look-up finds it, a crash does not bring it back, and whoever asked
-//! has the answer. Then it is removed, [`SLICE`] files at a time, between the other jobs of the writing thread. What a
-//! larder that ended has left there, the next one removes.
+//! In: a canonical path that ends in a slash, and the hosts that are meant. Out: nothing lies there any more. Each directory is
+//! renamed into `.larder/aside`, and both ends are synced. From then on no look-up finds it, a crash does not bring it back, and
+//! the purge is acknowledged. [`removal`] then removes what was renamed.
+//! The writing thread renames, [`AT_ONCE`] directories in a job. The thread of the purge syncs, so that no other job waits for that. A host
+//! where something fails keeps no other from it.
 //! A path has one spelling here, the canonical one. What larder stored under another is known by its number, and not used.
+
+mod removal;
+pub(super) mod waiting;
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::mpsc;
-use std::sync::{Arc, Weak};
+use std::time::Instant;
 
-use rustix::fs::{AtFlags, Mode, RenameFlags};
+use rustix::fs::{Mode, RenameFlags};
 use rustix::io::Errno;
 
 use larder_http::message::Scheme;
@@ -26,23 +31,22 @@ use super::name::{INDEX, Name, SELF, TargetUri};
 use super::queue::FileJob;
 use super::resolver::{DIRECTORY, as_path};
 use super::sys::{Status, is_absent};
-use super::tree::{OWN, Tree, directory_at};
+use super::tree::{ASIDE, OWN, Tree, directory_at};
+use waiting::Aside;
 
-/// Where directories lie that are being removed.
-const ASIDE: &str = ".larder/aside";
-/// Steps of a removal that are done at once: files, and directories that are entered or left.
-const SLICE: usize = 256;
+/// Directories that are renamed in one job of the writing thread.
+const AT_ONCE: usize = 64;
 /// How often another name is tried, where an earlier run has left one there.
 const NAMES_MAX: usize = 1024;
 
-/// Hears what is gone: the directories above it, its name, and what it was.
-type EachGone<'a> = dyn FnMut(&[&[u8]], &[u8], &Status) + 'a;
-
-/// A directory in [`ASIDE`].
-struct Aside {
-    name: String,
-    /// Where it was; nobody knows that of what an earlier run has left.
-    path: Option<Vec<u8>>,
+/// What became of directories that were to be renamed.
+struct PutAside {
+    /// Those that they were in, or that were in the way of such ones; without the store's own, which is synced at the end.
+    parents: Vec<OwnedFd>,
+    /// Where they went to, if any did.
+    aside: Option<OwnedFd>,
+    /// The first failure.
+    held: io::Result<()>,
 }
 
 impl FileStore {
@@ -76,93 +80,87 @@ impl InUse {
         wanted: &Arc<WantedHosts>,
         removed: &Arc<CountRemoved>,
     ) -> Result<(), FilesError> {
-        let (tell, told) = mpsc::sync_channel(1);
-        let (shared, path) = (Arc::clone(&self.shared), path.to_owned());
-        let (wanted, removed) = (Arc::clone(wanted), Arc::clone(removed));
-        let put_aside = move || {
-            // Its receiver may have gone by then; nobody wants to know.
-            let _ = tell.send(shared.put_all_aside(&path, &*wanted, &removed));
+        let (tree, until) = (&self.shared.tree, Instant::now() + WAIT_MAX);
+        let failed = |source| FilesError::Io {
+            path: tree.path().to_owned(),
+            step: "cannot remove a directory",
+            source,
         };
-        let path = self.shared.tree.path().to_owned();
-        let pushed = self.shared.queue.push_end(FileJob::Run(Box::new(put_aside)), || true);
-        pushed.map_err(|_| FilesError::Absent { path: path.clone() })?;
-        let done = told.recv_timeout(WAIT_MAX).map_err(|_| FilesError::TooSlow)?;
-        done.map_err(|source| FilesError::Io { path, step: "cannot remove a directory", source })
+        let (below, wanted) = (path.to_owned(), Arc::clone(wanted));
+        // Behind all that was asked for before: a file that is just being stored may be the first of its host.
+        let found = self.ask(until, move |shared| shared.tree.directories_at(&below, &*wanted))?;
+        let mut all = Ok(());
+        for some in found.map_err(failed)?.chunks(AT_ONCE) {
+            let (some, removed) = (some.to_vec(), Arc::clone(removed));
+            let put = self.ask(until, move |shared| shared.put_aside(&some, &removed))?;
+            all = all.and(put.held);
+            for directory in put.aside.iter().chain(&put.parents) {
+                all = all.and(tree.syncs.sync(directory));
+            }
+        }
+        // Also where everything was renamed before, and that could not be synced.
+        all.and(tree.syncs.sync(tree.root())).map_err(failed)
+    }
+
+    /// What the writing thread makes of a job.
+    fn ask<T: Send + 'static>(
+        &self,
+        until: Instant,
+        job: impl FnOnce(&Arc<Directory>) -> T + Send + 'static,
+    ) -> Result<T, FilesError> {
+        let (tell, told) = mpsc::sync_channel(1);
+        let shared = Arc::clone(&self.shared);
+        // Its receiver may have gone by then; nobody wants to know.
+        let job = move || drop(tell.send(job(&shared)));
+        let pushed = self.shared.queue.push_end(FileJob::Run(Box::new(job)), || true);
+        pushed.map_err(|_| FilesError::Absent { path: self.shared.tree.path().to_owned() })?;
+        let left = until.saturating_duration_since(Instant::now());
+        told.recv_timeout(left).map_err(|_| FilesError::TooSlow)
     }
 }
 
 impl Directory {
-    fn put_all_aside(
-        self: &Arc<Self>,
-        path: &str,
-        wanted: &WantedHosts,
-        removed: &Arc<CountRemoved>,
-    ) -> io::Result<()> {
-        for authority in self.tree.authorities()? {
-            let uri = TargetUri { scheme: Scheme::Http, authority: &authority, path, query: None };
-            let Ok(name) = Name::of(&uri) else { continue };
-            let Some(path) = name.bytes().strip_suffix(INDEX).and_then(|path| path.strip_suffix(b"/")) else {
-                continue;
-            };
-            if wanted(&authority)
-                && let Some(name) = self.tree.put_aside(path)?
-            {
-                self.remove_later(Aside { name, path: Some(path.to_vec()) }, Some(Arc::clone(removed)));
+    /// Renames what is there of these. What was renamed is removed from now on, whether or not it could be synced.
+    fn put_aside(self: &Arc<Self>, paths: &[Vec<u8>], removed: &Arc<CountRemoved>) -> PutAside {
+        let mut put = PutAside { parents: Vec::new(), aside: None, held: Ok(()) };
+        for path in paths {
+            if let Err(error) = self.tree.put_aside(path, &mut put, &mut |name| {
+                self.asides.add(Aside::of_purge(name, path.clone(), removed));
+            }) {
+                put.held = put.held.and(Err(error));
             }
         }
-        Ok(())
+        self.remove_asides();
+        put
     }
 
     /// Removes what an earlier run has put aside.
     pub(super) fn remove_left_aside(self: &Arc<Self>) {
         // A directory that cannot be read now is met by the next start.
         for name in self.tree.left_aside().unwrap_or_default() {
-            self.remove_later(Aside { name, path: None }, None);
+            self.asides.add(Aside::left_over(name));
         }
-    }
-
-    fn remove_later(self: &Arc<Self>, aside: Aside, removed: Option<Arc<CountRemoved>>) {
-        let weak = Arc::downgrade(self);
-        // A closed queue leaves it to the next start.
-        let _ = self.queue.push_end(FileJob::Run(Box::new(move || go_on(&weak, aside, removed))), || true);
-    }
-
-    /// What of it was known under its name goes.
-    fn forget_below(&self, aside: &Aside, below: &[&[u8]], last: &[u8], status: &Status) {
-        let Some(path) = &aside.path else { return };
-        let path = [&[path.as_slice()], below, &[last]].concat().join(&b'/');
-        if status.is_directory() {
-            self.index.forget_directory(&path);
-        } else {
-            let name = Name::found(&path);
-            self.index.forget(&name);
-            self.tree.forget_beside(&name, status);
-        }
-    }
-}
-
-/// Removes a slice, and sees to it that the next one follows.
-fn go_on(weak: &Weak<Directory>, aside: Aside, removed: Option<Arc<CountRemoved>>) {
-    let Some(shared) = weak.upgrade() else { return };
-    let mut files = 0;
-    let is_over = shared.tree.remove_slice(&aside.name, &mut |below, last, status| {
-        files += u64::from(!status.is_directory());
-        shared.forget_below(&aside, below, last, status);
-    });
-    removed.iter().for_each(|removed| removed(files));
-    match is_over {
-        Ok(true) => {
-            if let Some(path) = &aside.path {
-                shared.index.forget_directory(path);
-            }
-        }
-        Ok(false) => shared.remove_later(aside, removed),
-        // It lies where nobody looks, and the next start tries again.
-        Err(error) => shared.base.health.fails("cannot remove a directory that was purged", &error),
+        self.remove_asides();
     }
 }
 
 impl Tree {
+    /// Where the directories of a canonical path would lie, at the hosts that are wanted and have any.
+    fn directories_at(&self, path: &str, wanted: &WantedHosts) -> io::Result<Vec<Vec<u8>>> {
+        let mut found = Vec::new();
+        for authority in self.authorities()? {
+            let uri = TargetUri { scheme: Scheme::Http, authority: &authority, path, query: None };
+            let Ok(name) = Name::of(&uri) else { continue };
+            let Some(path) = name.bytes().strip_suffix(INDEX).and_then(|path| path.strip_suffix(b"/")) else {
+                continue;
+            };
+            if wanted(&authority) {
+                found.push(path.to_vec());
+            }
+        }
+        Ok(found)
+    }
+
     /// The authorities that have a directory.
     fn authorities(&self) -> io::Result<Vec<String>> {
         let mut found = Vec::new();
@@ -177,19 +175,16 @@ impl Tree {
         Ok(found)
     }
 
-    /// Renames a directory into [`ASIDE`], for good; `None` where there is none.
-    fn put_aside(&self, path: &[u8]) -> io::Result<Option<String>> {
-        let (above, last) = match path.iter().rposition(|byte| *byte == b'/') {
-            Some(slash) => (path.get(..slash).unwrap_or_default(), path.get(slash + 1..).unwrap_or_default()),
-            None => (b"".as_slice(), path),
-        };
-        let parent = match above {
-            b"" => rustix::io::dup(self.root()).map_err(io::Error::from),
-            above => self.resolver().open(self.root(), above, DIRECTORY),
-        };
-        let parent = match parent {
+    /// Renames the directory of a path, where there is one; `renamed` hears its new name.
+    fn put_aside(&self, path: &[u8], put: &mut PutAside, renamed: &mut dyn FnMut(String)) -> io::Result<()> {
+        let (above, last) = split(path);
+        let parent = match self.open_directory(above) {
             Ok(parent) => parent,
-            Err(error) if is_absent(&error) => return Ok(None),
+            Err(error) if is_absent(&error) => {
+                // Somebody has removed it, or an earlier try has, which could not be synced.
+                put.parents.extend(self.nearest(above)?);
+                return Ok(());
+            }
             Err(error) => return Err(error),
         };
         let is_there = match Status::at(&parent, last) {
@@ -197,31 +192,52 @@ impl Tree {
             Err(error) if is_absent(&error) => false,
             Err(error) => return Err(error),
         };
-        let name = match is_there {
-            true => Some(self.rename_aside(&parent, last)?),
-            false => None,
-        };
-        // Also where it was renamed before, and that could not be synced.
-        calls::fsync(&parent)?;
-        Ok(name)
+        if is_there {
+            let aside = match &put.aside {
+                Some(aside) => aside,
+                None => put.aside.insert(directory_at(self.root(), ASIDE)?),
+            };
+            let name = self.rename_into(aside, &parent, last)?;
+            if !above.is_empty() {
+                give_back_page(aside, &name, &parent, last);
+            }
+            renamed(name);
+        }
+        put.parents.extend(Some(parent).filter(|_| !above.is_empty()));
+        Ok(())
     }
 
-    fn rename_aside(&self, parent: &OwnedFd, last: &[u8]) -> io::Result<String> {
-        let aside = directory_at(self.root(), ASIDE)?;
+    fn open_directory(&self, path: &[u8]) -> io::Result<OwnedFd> {
+        match path {
+            b"" => Ok(rustix::io::dup(self.root())?),
+            path => self.resolver().open(self.root(), path, DIRECTORY),
+        }
+    }
+
+    /// The next directory above one that is not there; `None` where that is the store's own.
+    fn nearest(&self, path: &[u8]) -> io::Result<Option<OwnedFd>> {
+        let mut path = path;
+        loop {
+            path = split(path).0;
+            if path.is_empty() {
+                return Ok(None);
+            }
+            match self.open_directory(path) {
+                Err(error) if is_absent(&error) => {}
+                opened => return opened.map(Some),
+            }
+        }
+    }
+
+    /// Renames a directory into [`ASIDE`], under a name that nothing there has.
+    fn rename_into(&self, aside: &OwnedFd, parent: &OwnedFd, last: &[u8]) -> io::Result<String> {
         for _ in 0..NAMES_MAX {
             let name = self.temp_name();
-            match calls::renameat_with(parent, as_path(last), &aside, name.as_str(), RenameFlags::NOREPLACE) {
-                Ok(()) => {}
-                Err(Errno::EXIST) => continue,
+            match calls::renameat_with(parent, as_path(last), aside, name.as_str(), RenameFlags::NOREPLACE) {
+                Ok(()) => return Ok(name),
+                Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
             }
-            // The page that has the directory's own name lies beside what is below it.
-            if let Ok(renamed) = calls::openat(&aside, name.as_str(), DIRECTORY, Mode::empty()) {
-                let (own, back) = (as_path(SELF), as_path(last));
-                let _ = calls::renameat_with(&renamed, own, parent, back, RenameFlags::NOREPLACE);
-            }
-            calls::fsync(&aside)?;
-            return Ok(name);
         }
         Err(io::ErrorKind::AlreadyExists.into())
     }
@@ -242,51 +258,22 @@ impl Tree {
         }
         Ok(left)
     }
+}
 
-    /// Removes a part of what was put aside; true once nothing is left. `each` hears what is gone: the directories above it, and its
-    /// name.
-    fn remove_slice(&self, name: &str, each: &mut EachGone<'_>) -> io::Result<bool> {
-        let aside = self.resolver().open(self.root(), ASIDE.as_bytes(), DIRECTORY)?;
-        let mut at: Vec<Vec<u8>> = vec![name.as_bytes().to_vec()];
-        let mut steps = 0;
-        while let Some((last, above)) = at.split_last() {
-            let here = self.resolver().open(&aside, &at.join(&b'/'), DIRECTORY)?;
-            let below: Vec<&[u8]> = at.iter().skip(1).map(Vec::as_slice).collect();
-            let mut deeper = None;
-            for entry in calls::read_dir(&here)? {
-                let entry = entry?;
-                let component = entry.file_name().to_bytes();
-                if matches!(component, b"." | b"..") {
-                    continue;
-                }
-                steps += 1;
-                if steps > SLICE {
-                    return Ok(false);
-                }
-                let status = Status::at(&here, component)?;
-                if status.is_directory() {
-                    deeper = Some(component.to_vec());
-                    break;
-                }
-                calls::unlinkat(&here, as_path(component), AtFlags::empty())?;
-                each(&below, component, &status);
-            }
-            match deeper {
-                Some(component) => at.push(component),
-                None => {
-                    let status = Status::of(&here)?;
-                    let parent = match above {
-                        [] => rustix::io::dup(&aside)?,
-                        above => self.resolver().open(&aside, &above.join(&b'/'), DIRECTORY)?,
-                    };
-                    calls::unlinkat(&parent, as_path(last), AtFlags::REMOVEDIR)?;
-                    if let Some((_, directories)) = below.split_last() {
-                        each(directories, last, &status);
-                    }
-                    at.pop();
-                }
-            }
-        }
-        Ok(true)
+/// The page that has the name of a directory lies beside what is below it, and stays. Only a file is a page. A directory or a link that a
+/// person gave that name would bring back what was purged, under other names.
+fn give_back_page(aside: &OwnedFd, name: &str, parent: &OwnedFd, last: &[u8]) {
+    let Ok(renamed) = calls::openat(aside, name, DIRECTORY, Mode::empty()) else { return };
+    if Status::at(&renamed, SELF).is_ok_and(|status| status.is_file()) {
+        // Where something new has the name already, that is the page.
+        let _ = calls::renameat_with(&renamed, as_path(SELF), parent, as_path(last), RenameFlags::NOREPLACE);
+    }
+}
+
+/// The directories of a path, and what it names in the last of them.
+fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(slash) => (path.get(..slash).unwrap_or_default(), path.get(slash + 1..).unwrap_or_default()),
+        None => (b"", path),
     }
 }

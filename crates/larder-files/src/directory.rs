@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
+use super::aside::waiting::Asides;
 use super::base::Base;
 use super::closing::Closer;
 use super::hit::{self, FileHit, HitOwner, OpenedFile, Source};
@@ -31,6 +32,7 @@ pub(super) struct Directory {
     pub(super) room: Room,
     pub(super) queue: Arc<FileQueue>,
     pub(super) noted: PendingRemovals,
+    pub(super) asides: Asides,
     pub(super) journal: Journal,
     pub(super) witness: Witness,
     pub(super) is_counted: AtomicBool,

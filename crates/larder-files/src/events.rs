@@ -1,5 +1,5 @@
 //! What the operator hears of plain files: that the directory is absent, fails, is another, or does not remember what was
-//! invalidated; a file that cannot be read; and each time that this is over.
+//! invalidated; a purged directory that cannot be removed; a file that cannot be read. Also where such a thing is over.
 //!
 //! In: events, as the store decides on them. Out: a line for each.
 
@@ -24,6 +24,15 @@ pub(super) fn take(files: &FileStore, store: &str) -> Option<TierEvent> {
     }
     if let Some(event) = files.take_absence() {
         return Some(of_absence(files, store, &event));
+    }
+    if let Some(event) = files.take_left_aside() {
+        let path = files.directory().join(event.path);
+        let text = format!(
+            "store {store}: {} was purged and cannot be removed: {}; it takes room until it is, by hand or at the next start",
+            path.display(),
+            event.why
+        );
+        return Some(warning("files-aside", text));
     }
     let event = files.take_unreadable()?;
     let path = files.directory().join(OsStr::from_bytes(&event.path));

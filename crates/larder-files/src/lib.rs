@@ -49,6 +49,7 @@ mod renewal;
 mod resolver;
 mod room;
 mod settings;
+mod syncs;
 mod sys;
 #[cfg(test)]
 mod tests;
@@ -89,6 +90,7 @@ pub use settings::FilesSettings;
 pub use unreadable::UnreadableFile;
 
 use absence::Absence;
+use aside::waiting::LeftAside;
 use base::{Base, Caps};
 use directory::Directory;
 use in_use::InUse;
@@ -437,6 +439,11 @@ impl FileStore {
     /// The same of a file that cannot be read.
     pub fn take_unreadable(&self) -> Option<UnreadableFile> {
         self.base.unreadable.take_event()
+    }
+
+    /// The same of a directory that was purged and cannot be removed.
+    fn take_left_aside(&self) -> Option<LeftAside> {
+        self.in_use.load().as_ref()?.shared.asides.take_event()
     }
 
     #[cfg(test)]

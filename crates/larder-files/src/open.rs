@@ -157,6 +157,7 @@ impl InUse {
             tree,
             queue: Arc::default(),
             noted: Default::default(),
+            asides: Default::default(),
             is_counted: AtomicBool::new(false),
             believed_from: AtomicU64::new(believed_from.max(journal.begun()).0),
             journal,

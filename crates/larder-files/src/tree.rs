@@ -20,12 +20,15 @@ use super::error::FilesError;
 use super::meta::{self, JudgedMeta, META_BYTES_MAX, Meta};
 use super::name::{Name, SELF, TargetUri, digest};
 use super::resolver::{Cached, DIRECTORY, Links, READ, Resolver};
+use super::syncs::Syncs;
 use super::sys::is_absent;
 use super::sys::{self, Identity, Status};
 
 /// Where everything of larder's own lies.
 pub(super) const OWN: &str = ".larder";
 const TEMPS: &str = ".larder/tmp";
+/// Directories that are being removed.
+pub(super) const ASIDE: &str = ".larder/aside";
 /// Meta in files of their own, by a digest of the name.
 pub(super) const METAS: &str = ".larder/meta";
 
@@ -62,6 +65,7 @@ pub(super) struct Tree {
     temps: Mutex<Arc<OwnedFd>>,
     serial: AtomicU64,
     lock: Option<OwnedFd>,
+    pub(super) syncs: Syncs,
 }
 
 impl Drop for Tree {
@@ -116,6 +120,7 @@ impl Tree {
             identity: Identity::of(&root).map_err(failed("cannot look at the directory"))?,
             root,
             lock: Some(lock),
+            syncs: Syncs::default(),
         })
     }
 
@@ -139,6 +144,7 @@ impl Tree {
             identity: Identity::of(&root).map_err(failed)?,
             root,
             lock: None,
+            syncs: Syncs::default(),
         })
     }
 

@@ -15,7 +15,7 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use larder_http::time::WallTime;
 use rustix::io::Errno;
@@ -139,7 +139,9 @@ impl FileStore {
         };
         match leads {
             Leads::Unknown => {}
-            Leads::To(identity) if identity == in_use.shared.tree.identity() => {}
+            Leads::To(identity) if identity == in_use.shared.tree.identity() => {
+                in_use.shared.remove_asides_again(Instant::now());
+            }
             Leads::To(_) => self.replace(&in_use),
             Leads::Nowhere(source) => {
                 let error = FilesError::Io { path: path.to_owned(), step: "the directory is gone", source };

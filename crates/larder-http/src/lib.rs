@@ -13,5 +13,6 @@ pub mod framing;
 pub mod message;
 mod scheme;
 pub mod target;
+pub mod template;
 pub mod time;
 pub mod trailers;

@@ -6,6 +6,8 @@
 //! can never fail.
 //! Deliberately absent: authority-form (CONNECT is not served), and any change to what the origin receives.
 
+pub mod reference;
+
 use std::borrow::Cow;
 use std::fmt;
 

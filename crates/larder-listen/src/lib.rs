@@ -29,6 +29,8 @@ mod service;
 mod settings;
 mod slots;
 mod socket;
+#[cfg(test)]
+mod sockets;
 mod timer;
 
 pub use accept::accept_loop;

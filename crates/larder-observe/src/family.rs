@@ -167,6 +167,27 @@ families! {
     ORIGIN_SECONDS = "larder_origin_request_duration_seconds" Histogram "seconds" ["origin"]
         "Time from asking an origin to its final response head."
         "The origin's speed as larder sees it; its count is the number of answered fetches.";
+    REMOTE_LOOKUPS = "larder_remote_lookups_total" Counter "lookups" ["store", "server", "result"]
+        "Look-ups in memcached, by result."
+        "`failed`: no reply in time, or none that can be used. `skipped`: the server is left alone. `malformed`, `other-variant`: a value that is not used.";
+    REMOTE_LOOKUP_SECONDS = "larder_remote_lookup_seconds" Histogram "seconds" ["store", "server"]
+        "Time that look-ups in memcached took, connecting included."
+        "What a miss in memory waits before the origin is asked, never more than `timeout`. Skipped look-ups are left out.";
+    REMOTE_WRITES = "larder_remote_writes_total" Counter "writes" ["store", "server", "result"]
+        "Values and deletions for memcached, by result."
+        "`full`, `failing`, `too-large`: not sent. `refused`: the server said no. `lost`: no reply to a value. `unconfirmed`: no reply to a deletion, which is sent again.";
+    REMOTE_QUEUE_BYTES = "larder_remote_queue_bytes" Gauge "bytes" ["store", "server"]
+        "Bytes that wait to be written to memcached."
+        "At most 16 MiB. Near that, values are not written: the server is slower than the origin.";
+    REMOTE_SERVER_UP = "larder_remote_server_up" Gauge "one" ["store", "server"]
+        "1 while the server is asked, 0 while it is left alone after failures."
+        "Its keys are misses while this is 0.";
+    REMOTE_BREAKER_OPENS = "larder_remote_breaker_opens_total" Counter "times" ["store", "server"]
+        "How often the server was left alone after failures."
+        "When this rises, the server or the way to it is unwell, or `timeout` is too short.";
+    REMOTE_REPLIES_LATE = "larder_remote_replies_late_total" Counter "replies" ["store", "server"]
+        "Replies that came after the request had gone on without them."
+        "They are read and dropped. Many of them: `timeout` is too short for this server.";
     LOG_LINES = "larder_log_lines_total" Counter "lines" []
         "Access log lines written."
         "Stands against the dropped ones.";

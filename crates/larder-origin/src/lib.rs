@@ -46,6 +46,8 @@ mod resolve;
 mod resources;
 mod room;
 mod settings;
+#[cfg(test)]
+mod sockets;
 mod state;
 mod tls;
 mod tunnel;

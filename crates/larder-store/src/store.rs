@@ -276,7 +276,13 @@ impl Store {
     /// # Errors
     /// It may still be there.
     pub fn purge_outside(&self, uri: &TargetUri<'_>) -> Result<bool, Failure> {
-        self.tiers.iter().try_fold(false, |was, tier| Ok(tier.purge(uri)? || was))
+        let mut purged = Ok(false);
+        for tier in &self.tiers {
+            // Each of them is asked, whatever becomes of another.
+            let is = tier.purge(uri);
+            purged = purged.and_then(|was| Ok(is? || was));
+        }
+        purged
     }
 
     /// The same for everything below a canonical path at the hosts that are wanted. `removed` may hear of it later.
@@ -289,7 +295,7 @@ impl Store {
         wanted: &Arc<WantedHosts>,
         removed: &Arc<CountRemoved>,
     ) -> Result<(), Failure> {
-        self.tiers.iter().try_for_each(|tier| tier.purge_tree(path, wanted, removed))
+        self.tiers.iter().map(|tier| tier.purge_tree(path, wanted, removed)).fold(Ok(()), Result::and)
     }
 
     /// Waits until every invalidation so far is on the disks, so that it holds after a crash.

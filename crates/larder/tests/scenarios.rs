@@ -70,8 +70,9 @@ impl Larder for InProcess {
 /// `SCENARIO=part-of-a-path` runs some of them.
 #[test]
 fn scenarios() {
-    let _turn = hostile::suite::ONE_SUITE.lock();
+    let turn = hostile::suite::Turn::take();
     let only = std::env::var("SCENARIO").ok();
     let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/scenarios");
     run_all(&scenarios, 4, only.as_deref(), &|| Box::new(InProcess::default())).assert_passed();
+    turn.end().unwrap();
 }

@@ -36,6 +36,7 @@ const FOREIGN: &[&str] = &[
     "lost+found",
     "00000001.toc.new",
     "larder.old",
+    "00000001.journal.new",
 ];
 /// Zeros that nobody wrote, behind a file, in bytes.
 const HOLES: [u64; 4] = [0, 100, 64 << 10, 2 << 20];

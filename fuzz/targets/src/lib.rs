@@ -13,19 +13,24 @@
 pub mod allocated;
 pub mod cache_control;
 pub mod chunked;
+pub mod condition;
 pub mod dates;
 pub mod disk_folder;
 pub mod disk_identity;
 pub mod disk_journal;
 pub mod disk_record;
 pub mod disk_toc;
+pub mod esi;
+pub mod esi_expression;
 pub mod fields;
 pub mod file_journal;
 pub mod file_meta;
 pub mod file_name;
 pub mod hypers;
 pub mod judge;
+pub mod memcached_replies;
 pub mod ours;
+pub mod page;
 pub mod purge_dialects;
 pub mod purge_note;
 pub mod purge_pattern;
@@ -35,6 +40,8 @@ pub mod request_head;
 pub mod seen;
 pub mod signed;
 pub mod sitemap;
+pub mod ssi;
+pub mod ssi_expression;
 pub mod stored_head;
 pub mod structured;
 pub mod vary;
@@ -57,10 +64,13 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("disk_journal", disk_journal::check),
     ("disk_record", disk_record::check),
     ("disk_toc", disk_toc::check),
+    ("esi", esi::check),
+    ("esi_expression", esi_expression::check),
     ("fields", fields::check),
     ("file_journal", file_journal::check),
     ("file_meta", file_meta::check),
     ("file_name", file_name::check),
+    ("memcached_replies", memcached_replies::check),
     ("purge_dialects", purge_dialects::check),
     ("purge_note", purge_note::check),
     ("purge_pattern", purge_pattern::check),
@@ -68,6 +78,8 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("ranges", ranges::check),
     ("request_head", request_head::check),
     ("sitemap", sitemap::check),
+    ("ssi", ssi::check),
+    ("ssi_expression", ssi_expression::check),
     ("stored_head", stored_head::check),
     ("structured", structured::check),
     ("vary", vary::check),

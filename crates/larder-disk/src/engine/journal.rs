@@ -6,8 +6,9 @@
 //! failing disk) are kept for a while, and nobody is told that they are durable.
 //!
 //! When the file is long, the writer compacts it: from then on entries go to a new generation ([`Journal::turn`]), tables
-//! are written anew from the index, and then the old generations go ([`Journal::drop_old`]). Both orders of loss are
-//! harmless: while both generations are there, an entry is only said twice.
+//! are written anew from the index, and then the old generations go ([`Journal::drop_old`]). What is still needed of them is written to a
+//! generation of its own, which nobody else writes to, under no lock. It has its name once it is whole. Both orders of loss are
+//! harmless: while old and new generations are there, an entry is only said twice.
 
 use std::fs::File;
 use std::io;
@@ -28,6 +29,10 @@ const LONG_BYTES: u64 = 1 << 20;
 const ROOM_STEP_BYTES: u64 = 64 * 1024;
 /// Entries that could not be written are kept up to so many bytes.
 const BACKLOG_BYTES_MAX: usize = 1 << 20;
+/// What is needed of old generations is encoded and written in slices of this.
+const SLICE_BYTES: usize = 256 * 1024;
+/// So much of it is written before that has to be on the disk.
+const SYNC_EVERY_BYTES: u64 = 8 << 20;
 
 /// Files, and how much of each counts, in bytes.
 pub(super) type JournalFiles = Vec<(Arc<File>, u64)>;
@@ -84,6 +89,11 @@ struct Collected {
 /// The name of a generation's file.
 pub(super) fn path(folder: &Path, generation: u32) -> PathBuf {
     folder.join(format!("{generation:08x}.journal"))
+}
+
+/// The same while it is not whole; a crash may leave it behind.
+fn unfinished(folder: &Path, generation: u32) -> PathBuf {
+    path(folder, generation).with_extension("journal.new")
 }
 
 /// Makes the file of a generation, with its head on the disk.
@@ -192,7 +202,8 @@ impl Journal {
     /// From now on entries go to a new generation. What could not be written goes there first. Gives the files of the
     /// old ones, and whether entries were lost up to here.
     pub(super) fn turn(&self, space: &Space, health: &Health) -> io::Result<(JournalFiles, bool)> {
-        let number = self.state.lock().now.number + 1;
+        // The one in between is for what is needed of the old ones.
+        let number = self.state.lock().now.number + 2;
         // Made outside of the lock: it waits for the disk. Only the writer's thread turns.
         let next = create(&self.folder, self.disk, number, space)?;
         let mut state = self.state.lock();
@@ -215,34 +226,72 @@ impl Journal {
         self.state.lock().is_stock_due = true;
     }
 
-    /// Does away with the old generations, once `entries`, which is all that is still needed of them, are durable in the
-    /// new one.
+    /// Does away with the old generations, once `entries`, which is all that is still needed of them, are durable in a generation of
+    /// their own. On the writer's thread, as [`Journal::turn`].
     pub(super) fn drop_old(
         &self,
-        entries: &[JournalEntry],
+        entries: impl IntoIterator<Item = JournalEntry>,
         space: &Space,
         health: &Health,
     ) -> io::Result<()> {
-        let mut bytes = Vec::with_capacity(entries.len() * 24);
-        entries.iter().for_each(|entry| entry.write(&mut bytes));
-        {
-            let mut state = self.state.lock();
-            self.write_into(&mut state, space, health);
-            state.write(&bytes, space, health);
-        }
-        self.sync(space, health)?;
-        // Segments that were removed must not come back either.
-        space.sync_folder()?;
+        let number = self.state.lock().now.number - 1;
+        let written = self.write_needed(number, entries, space);
+        let synced = written.and_then(|needed| {
+            self.sync(space, health)?;
+            sys::rename(&unfinished(&self.folder, number), &path(&self.folder, number))?;
+            // Segments that were removed must not come back either.
+            space.sync_folder()?;
+            Ok(needed)
+        });
+        let needed = synced.inspect_err(|_| {
+            // Nobody counts the room that it takes. Where it stays it says nothing that is wrong.
+            let _ = sys::remove(&unfinished(&self.folder, number));
+            let _ = sys::remove(&path(&self.folder, number));
+        })?;
         let old = {
             let mut state = self.state.lock();
-            // What is needed anyway must not make the next turn due.
-            state.long_bytes = self.long_bytes.max(bytes.len() as u64 * 2);
-            std::mem::take(&mut state.old)
+            // As much as is needed anyway has to come before the next turn.
+            state.long_bytes = self.long_bytes.max(needed.length);
+            std::mem::replace(&mut state.old, vec![needed])
         };
         for old in old {
             sys::remove(&path(&self.folder, old.number))?;
         }
         Ok(())
+    }
+
+    /// Makes a generation of these entries, on the disk and without its name.
+    fn write_needed(
+        &self,
+        number: u32,
+        entries: impl IntoIterator<Item = JournalEntry>,
+        space: &Space,
+    ) -> io::Result<Generation> {
+        let file = sys::make(&unfinished(&self.folder, number), Existing::Emptied)?;
+        let mut room = space.reserve(0).ok_or(io::ErrorKind::StorageFull)?;
+        let (mut length, mut unsynced) = (0, 0);
+        let mut write = |bytes: &mut Vec<u8>| {
+            room.absorb(space.reserve(bytes.len() as u64).ok_or(io::ErrorKind::StorageFull)?);
+            sys::write_at(&file, bytes, length)?;
+            length += bytes.len() as u64;
+            unsynced += bytes.len() as u64;
+            bytes.clear();
+            if unsynced >= SYNC_EVERY_BYTES {
+                unsynced = 0;
+                sys::sync(&file)?;
+            }
+            io::Result::Ok(())
+        };
+        let mut bytes = JournalHead { disk: self.disk, generation: number }.write();
+        for entry in entries {
+            entry.write(&mut bytes);
+            if bytes.len() >= SLICE_BYTES {
+                write(&mut bytes)?;
+            }
+        }
+        write(&mut bytes)?;
+        sys::sync(&file)?;
+        Ok(Generation { number, file: Arc::new(file), room, length, is_synced: true })
     }
 
     /// The entries of a file of it, and whether some are missing among them.

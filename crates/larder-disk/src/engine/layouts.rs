@@ -44,6 +44,11 @@ impl Disk {
         self.shared.index.awaits_tag(at.base, at.tag(identity))
     }
 
+    /// The same of any response under a key.
+    pub(crate) fn awaits_any(&self, at: &Address) -> bool {
+        self.shared.index.awaits_any(at)
+    }
+
     /// Closes files that are open beyond what the disk may have now.
     pub(crate) fn close_surplus(&self) {
         self.shared.handles.close_surplus(0);
@@ -137,7 +142,7 @@ impl Disk {
     }
 
     /// Has the writer write nothing; or again.
-    #[cfg(feature = "testing")]
+    #[cfg(any(test, feature = "testing"))]
     #[doc(hidden)]
     pub fn hold_back(&self, is_held: bool) {
         self.shared.queue.hold_back(is_held);

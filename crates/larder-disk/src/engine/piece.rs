@@ -85,6 +85,19 @@ impl Piece {
         }
     }
 
+    /// The checksum of its bytes, where they are written.
+    pub(crate) fn checksum(&self) -> Option<u32> {
+        match self.state() {
+            PieceState::Written(at) => Some(at.crc),
+            PieceState::Pending(_) | PieceState::Lost | PieceState::Kept(_) => None,
+        }
+    }
+
+    /// Whether both are written, and at one place.
+    pub(crate) fn is_where(&self, other: &Self) -> bool {
+        matches!((self.state(), other.state()), (PieceState::Written(at), PieceState::Written(there)) if at == there)
+    }
+
     /// Whether its bytes were lost before they were written.
     pub fn is_lost(&self) -> bool {
         matches!(self.state(), PieceState::Lost | PieceState::Kept(_))

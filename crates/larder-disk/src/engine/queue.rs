@@ -81,7 +81,7 @@ struct State {
     /// Nothing is taken out any more.
     is_over: bool,
     is_called: bool,
-    #[cfg(feature = "testing")]
+    #[cfg(any(test, feature = "testing"))]
     is_held_back: bool,
 }
 
@@ -192,7 +192,7 @@ impl WriteQueue {
         if state.is_stopped {
             return Next::Stop;
         }
-        #[cfg(feature = "testing")]
+        #[cfg(any(test, feature = "testing"))]
         if state.is_held_back {
             state.wait_for(&self.wake, Duration::from_millis(10));
             return Next::Rest;
@@ -251,7 +251,7 @@ impl WriteQueue {
     }
 
     /// Gives nothing out; or again.
-    #[cfg(feature = "testing")]
+    #[cfg(any(test, feature = "testing"))]
     pub(super) fn hold_back(&self, is_held: bool) {
         self.state.lock().is_held_back = is_held;
         self.wake.notify_one();

@@ -2,7 +2,8 @@
 //!
 //! In: where each piece is, on each disk that has a copy. Out: a reader of a range, which reads the pieces that the range
 //! touches, one after the other, each checked before its bytes leave. What the page cache has is read at once; for the rest
-//! a thread of the disk's own waits. Where one copy cannot be read, the next is.
+//! a thread of the disk's own waits. Where one copy cannot be read, the next is; where none can that is known, one that has come since
+//! ([`super::since`]).
 //! A reader pins what it reads from its first byte on: a segment that is given up meanwhile stays until it has ended.
 
 use std::future::Future;
@@ -20,12 +21,13 @@ use smallvec::SmallVec;
 use super::{Disks, PIECE_BYTES};
 use crate::engine::{self, Piece, ReadError};
 use larder_tier::CacheKey;
+use larder_tier::rank::RankedRwLock;
 
 /// One copy of a body: the disk that has its record, and its pieces.
 #[derive(Clone, Debug)]
-struct BodyCopy {
-    home: usize,
-    pieces: Arc<[Piece]>,
+pub(super) struct BodyCopy {
+    pub(super) home: usize,
+    pub(super) pieces: Arc<[Piece]>,
 }
 
 /// Where the pieces of a body are. Clones share.
@@ -33,11 +35,15 @@ struct BodyCopy {
 pub(crate) struct DiskPieces {
     disks: Arc<Disks>,
     key: CacheKey,
-    copies: SmallVec<[BodyCopy; 2]>,
+    pub(super) copies: Copies,
     length: u64,
     /// A piece could not be read from any copy: nobody else is to begin with it.
     is_broken: Arc<AtomicBool>,
+    /// Copies that were found when none of those could be read.
+    pub(super) found_since: Arc<RankedRwLock<Copies>>,
 }
+
+pub(super) type Copies = SmallVec<[BodyCopy; 2]>;
 
 /// The same piece on each disk that has it.
 pub(crate) type PieceCopies = SmallVec<[Piece; 2]>;
@@ -58,13 +64,14 @@ impl DiskPieces {
         let is_regular = full.iter().all(|piece| piece.length() == PIECE_BYTES)
             && (1..=PIECE_BYTES).contains(&last.length());
         let length = (full.len() * PIECE_BYTES + last.length()) as u64;
-        let copies = SmallVec::from_iter([BodyCopy { home, pieces: Arc::clone(&pieces) }]);
+        let copies = Copies::from_iter([BodyCopy { home, pieces: Arc::clone(&pieces) }]);
         is_regular.then(|| Self {
             disks: Arc::clone(disks),
             key: key.clone(),
             copies,
             length,
             is_broken: Arc::default(),
+            found_since: Arc::default(),
         })
     }
 
@@ -85,11 +92,17 @@ impl DiskPieces {
         &self.disks
     }
 
+    /// All copies that are known.
+    pub(super) fn all_copies(&self) -> Copies {
+        self.copies.iter().chain(&*self.found_since.read()).cloned().collect()
+    }
+
     /// The copies of which nothing is gone: where the record of each is, and its pieces.
-    pub(super) fn copies_there(&self) -> impl Iterator<Item = (usize, &[Piece])> {
-        let has_all = |copy: &&BodyCopy| copy.pieces.iter().all(|piece| self.disks.has_piece(piece));
+    pub(super) fn copies_there(&self) -> impl Iterator<Item = (usize, Arc<[Piece]>)> {
+        let has_all = |copy: &BodyCopy| copy.pieces.iter().all(|piece| self.disks.has_piece(piece));
         let is_good = !self.is_broken.load(Ordering::Relaxed);
-        self.copies.iter().filter(move |copy| is_good && has_all(copy)).map(|copy| (copy.home, &*copy.pieces))
+        let copies = self.all_copies().into_iter().filter(move |copy| is_good && has_all(copy));
+        copies.map(|copy| (copy.home, copy.pieces))
     }
 
     /// The length in bytes.
@@ -104,12 +117,17 @@ impl DiskPieces {
 
     /// The record of each copy: the disk it goes to, and what stands in it.
     pub(super) fn records(&self) -> SmallVec<[(usize, engine::RecordContent); 2]> {
-        let record = |copy: &BodyCopy| (copy.home, engine::RecordContent::Pieces(copy.pieces.to_vec()));
-        self.copies.iter().map(record).collect()
+        let record = |copy: BodyCopy| (copy.home, engine::RecordContent::Pieces(copy.pieces.to_vec()));
+        self.all_copies().into_iter().map(record).collect()
     }
 
     fn piece(&self, index: usize) -> PieceCopies {
-        self.copies.iter().filter_map(|copy| copy.pieces.get(index).cloned()).collect()
+        self.all_copies().iter().filter_map(|copy| copy.pieces.get(index).cloned()).collect()
+    }
+
+    /// The same of copies that were not known at first.
+    fn piece_since(&self, index: usize) -> PieceCopies {
+        self.found_since.read().iter().filter_map(|copy| copy.pieces.get(index).cloned()).collect()
     }
 
     /// Whether all of it is there still, in one copy at least, as far as anybody knows.
@@ -123,11 +141,26 @@ impl DiskPieces {
     }
 
     fn is_in_place(&self) -> bool {
-        self.copies.iter().any(|copy| copy.pieces.iter().all(|piece| self.disks.has_piece(piece)))
+        self.all_copies().iter().any(|copy| copy.pieces.iter().all(|piece| self.disks.has_piece(piece)))
+    }
+
+    /// A piece, from the first copy that can be read.
+    async fn read(&self, index: usize) -> Result<Bytes, ReadError> {
+        match self.disks.read_piece(&self.piece(index)).await {
+            Err(error) if error.is_lasting() => {
+                let since = self.find_since().await;
+                if since.is_empty() {
+                    return Err(error);
+                }
+                let piece = since.iter().filter_map(|copy| copy.pieces.get(index).cloned()).collect();
+                self.disks.read_piece(&piece).await
+            }
+            read => read,
+        }
     }
 
     /// A reader of `range`, which lies within the body. `None` where some of it is gone from all copies.
-    pub(crate) fn reader(&self, range: Range<u64>) -> Option<DiskReader> {
+    pub(crate) fn reader(self: &Arc<Self>, range: Range<u64>) -> Option<DiskReader> {
         let piece_bytes = PIECE_BYTES as u64;
         let touched = index(range.start / piece_bytes)..index(range.end.div_ceil(piece_bytes));
         let mut pins = Vec::new();
@@ -147,9 +180,10 @@ impl DiskPieces {
             }
             first => first.and_then(Result::ok),
         };
-        self.disks
-            .note_use_of(&self.key, &self.copies.iter().map(|copy| copy.home).collect::<SmallVec<[_; 2]>>());
-        Some(DiskReader { pieces: self.clone(), range, first, reading: None, _pins: pins })
+        let homes: SmallVec<[usize; 2]> = self.all_copies().iter().map(|copy| copy.home).collect();
+        self.disks.note_use_of(&self.key, &homes);
+        let pinned_since = self.found_since.read().len();
+        Some(DiskReader { pieces: Arc::clone(self), range, first, reading: None, pinned_since, pins })
     }
 }
 
@@ -208,16 +242,32 @@ type Reading = Pin<Box<dyn Future<Output = Result<Bytes, ReadError>> + Send>>;
 
 /// One reader of a body on disks.
 pub(crate) struct DiskReader {
-    pieces: DiskPieces,
+    pieces: Arc<DiskPieces>,
     /// What is left to read.
     range: Range<u64>,
     /// The piece that has the first byte, where it could be read at once.
     first: Option<Bytes>,
     reading: Option<Reading>,
-    _pins: Vec<engine::Pin>,
+    /// How many of the copies are pinned that were not known at first.
+    pinned_since: usize,
+    pins: Vec<engine::Pin>,
 }
 
 impl DiskReader {
+    /// Pins what is left to read of copies that were found meanwhile.
+    fn pin_since(&mut self) {
+        let known = self.pieces.found_since.read().len();
+        if known == self.pinned_since {
+            return;
+        }
+        self.pinned_since = known;
+        let piece_bytes = PIECE_BYTES as u64;
+        for at in index(self.range.start / piece_bytes)..index(self.range.end.div_ceil(piece_bytes)) {
+            let since = self.pieces.piece_since(at);
+            self.pins.extend(since.iter().filter_map(|piece| self.pieces.disks.pin(piece)));
+        }
+    }
+
     /// What of a piece, which has the next byte, is asked for.
     fn within(&mut self, piece: Bytes) -> Option<Bytes> {
         let piece_bytes = PIECE_BYTES as u64;
@@ -246,15 +296,16 @@ impl http_body::Body for DiskReader {
             Some(reading) => {
                 let read = ready!(reading.as_mut().poll(cx));
                 this.reading = None;
+                this.pin_since();
                 read
             }
             None => {
-                let copies = this.pieces.piece(index(this.range.start / PIECE_BYTES as u64));
-                match this.first.take().or_else(|| this.pieces.disks.piece_now(&copies)) {
+                let at = index(this.range.start / PIECE_BYTES as u64);
+                match this.first.take().or_else(|| this.pieces.disks.piece_now(&this.pieces.piece(at))) {
                     Some(bytes) => Ok(bytes),
                     None => {
-                        let disks = Arc::clone(&this.pieces.disks);
-                        let mut reading: Reading = Box::pin(async move { disks.read_piece(&copies).await });
+                        let pieces = Arc::clone(&this.pieces);
+                        let mut reading: Reading = Box::pin(async move { pieces.read(at).await });
                         let polled = reading.as_mut().poll(cx);
                         let Poll::Ready(read) = polled else {
                             this.reading = Some(reading);

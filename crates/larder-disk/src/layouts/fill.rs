@@ -116,7 +116,7 @@ impl DiskFill {
                 return None;
             }
             let mut pieces = vec![None; count];
-            for (number, piece) in numbers.iter().zip(there) {
+            for (number, piece) in numbers.iter().zip(&*there) {
                 *pieces.get_mut(*number)? = Some(piece.clone());
             }
             disks.copy_at(home, key, pieces)

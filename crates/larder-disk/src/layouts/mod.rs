@@ -22,6 +22,7 @@ mod listing;
 pub mod metrics;
 mod mirror;
 mod records;
+mod since;
 mod slot;
 #[cfg(feature = "testing")]
 #[doc(hidden)]

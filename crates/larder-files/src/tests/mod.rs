@@ -17,6 +17,7 @@ mod renewed;
 mod replaced;
 mod stored;
 
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -226,6 +227,34 @@ impl Mounted {
             let mut command = std::process::Command::new("mount");
             command.args(["-o", options]).arg(self.0.path()).output().unwrap().status.success()
         });
+    }
+}
+
+/// A file system of its own at a directory of a store, in whose way it is; unmounted on drop, wherever it is by then.
+struct InTheWay(std::fs::File);
+
+impl InTheWay {
+    fn at(path: &Path) -> Option<Self> {
+        std::fs::create_dir_all(path).unwrap();
+        let mut command = std::process::Command::new("mount");
+        command.args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"]).arg(path);
+        match command.stderr(std::process::Stdio::null()).status().is_ok_and(|status| status.success()) {
+            true => Some(Self(std::fs::File::open(path).unwrap())),
+            false => {
+                eprintln!("skipped: mounting a tmpfs needs root");
+                None
+            }
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        std::fs::read_link(format!("/proc/self/fd/{}", self.0.as_raw_fd())).unwrap()
+    }
+}
+
+impl Drop for InTheWay {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(self.path()).status();
     }
 }
 

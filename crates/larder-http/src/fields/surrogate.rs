@@ -12,6 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::cache_control::{is_tchar, member_end};
 use super::digits::{DELTA_MAX, delta_seconds, number};
+use crate::template::Language;
 use crate::time::WallTime;
 
 /// Directives for surrogates, origin-side caches.
@@ -40,24 +41,16 @@ pub struct SurrogateControl {
 pub fn surrogate_control(fields: &HeaderMap) -> Option<SurrogateControl> {
     let (mut everybody, mut larder) = (Lifetimes::default(), Lifetimes::default());
     let mut no_store = false;
-    for line in fields.get_all(SURROGATE_CONTROL) {
-        let mut rest = line.as_bytes();
-        while !rest.is_empty() {
-            let (member, after) = rest.split_at(member_end(rest));
-            rest = after.get(1..).unwrap_or_default();
-            let (directive, targets) = split_targets(member);
-            let lifetimes = match targets {
-                Targets::Everybody => &mut everybody,
-                Targets::Larder => &mut larder,
-                Targets::Others => continue,
-            };
-            let name_end = directive.iter().position(|b| !is_tchar(*b)).unwrap_or(directive.len());
-            let (name, argument) = directive.split_at(name_end);
-            if name.eq_ignore_ascii_case(b"max-age") {
-                lifetimes.add(argument);
-            } else if name.eq_ignore_ascii_case(b"no-store") {
-                no_store = true;
-            }
+    for (name, argument, targets) in directives(fields) {
+        let lifetimes = match targets {
+            Targets::Everybody => &mut everybody,
+            Targets::Larder => &mut larder,
+            Targets::Others => continue,
+        };
+        if name.eq_ignore_ascii_case(b"max-age") {
+            lifetimes.add(argument);
+        } else if name.eq_ignore_ascii_case(b"no-store") {
+            no_store = true;
         }
     }
     let said = larder.shortest.or(everybody.shortest);
@@ -65,6 +58,72 @@ pub fn surrogate_control(fields: &HeaderMap) -> Option<SurrogateControl> {
         max_age: said.map(|(max_age, _)| max_age),
         stale: said.and_then(|(_, stale)| stale),
         no_store,
+    })
+}
+
+/// The language that `content` names: `content="ESI/1.0"` asks a surrogate to process the response. Its value is a list of
+/// tokens, separated by blanks; others than those of [`Language`] are ignored, and of both the answer is ESI. A directive
+/// with larder as its target replaces the one for everybody.
+pub fn content(fields: &HeaderMap) -> Option<Language> {
+    let (mut everybody, mut larder) = (None, None);
+    for (_, argument, targets) in
+        directives(fields).filter(|(name, ..)| name.eq_ignore_ascii_case(b"content"))
+    {
+        let said = match targets {
+            Targets::Everybody => &mut everybody,
+            Targets::Larder => &mut larder,
+            Targets::Others => continue,
+        };
+        let named = language(argument);
+        *said = Some(said.unwrap_or(named).max(named));
+    }
+    match larder.or(everybody)? {
+        Named::Esi => Some(Language::Esi),
+        Named::Ssi => Some(Language::Ssi),
+        Named::Neither => None,
+    }
+}
+
+/// Which language a value of `content` names; the later one is what counts of several.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Named {
+    Neither,
+    Ssi,
+    Esi,
+}
+
+fn language(argument: &[u8]) -> Named {
+    let value = match argument {
+        [b'=', b'"', inside @ .., b'"'] | [b'=', inside @ ..] => inside,
+        _ => return Named::Neither,
+    };
+    let names = |language: Language| {
+        value.split(u8::is_ascii_whitespace).any(|token| token == language.token().as_bytes())
+    };
+    if names(Language::Esi) {
+        Named::Esi
+    } else if names(Language::Ssi) {
+        Named::Ssi
+    } else {
+        Named::Neither
+    }
+}
+
+/// All directives of all lines: name, what follows it, and to whom it is addressed.
+fn directives(fields: &HeaderMap) -> impl Iterator<Item = (&[u8], &[u8], Targets)> {
+    fields.get_all(SURROGATE_CONTROL).iter().flat_map(|line| {
+        let mut rest = line.as_bytes();
+        std::iter::from_fn(move || {
+            if rest.is_empty() {
+                return None;
+            }
+            let (member, after) = rest.split_at(member_end(rest));
+            rest = after.get(1..).unwrap_or_default();
+            let (directive, targets) = split_targets(member);
+            let name_end = directive.iter().position(|b| !is_tchar(*b)).unwrap_or(directive.len());
+            let (name, argument) = directive.split_at(name_end);
+            Some((name, argument, targets))
+        })
     })
 }
 
@@ -226,6 +285,37 @@ mod tests {
         check(&["no-store;"], NO_STORE);
         check(&["no-store;x=\"\\\";larder\""], None);
         check(&["extension=\";larder\", max-age=\"6;larder\""], lifetime_of(0, None));
+    }
+
+    #[test]
+    fn content_names_one_language_of_those_that_larder_knows() {
+        use Language::{Esi, Ssi};
+        for (lines, expected) in [
+            (&[][..], None),
+            (&["max-age=60"], None),
+            (&["content=\"ESI/1.0\""], Some(Esi)),
+            (&["content=\"SSI/1.0\""], Some(Ssi)),
+            (&["CONTENT=\"ESI/1.0\", max-age=60"], Some(Esi)),
+            (&["no-store, content=\"ESI/1.0\""], Some(Esi)),
+            (&["content=ESI/1.0"], Some(Esi)),
+            (&["content=\"X/2.0  SSI/1.0\tY\""], Some(Ssi)),
+            (&["content=\"SSI/1.0 ESI/1.0\""], Some(Esi)),
+            (&["content=\"ESI/1.0\", content=\"SSI/1.0\""], Some(Esi)),
+            (&["content=\"SSI/1.0\"", "content=\"ESI/1.0\""], Some(Esi)),
+            (&["content=\"ESI/1.1\""], None),
+            (&["content=\"ESI/1.0+\""], None),
+            (&["content=\"esi/1.0\""], None),
+            (&["content=\"ESI\""], None),
+            (&["content"], None),
+            (&["content="], None),
+            (&["x=\"content=ESI/1.0\""], None),
+            (&["content=\"ESI/1.0\";larder"], Some(Esi)),
+            (&["content=\"ESI/1.0\";other"], None),
+            (&["content=\"ESI/1.0\", content=\"SSI/1.0\";larder"], Some(Ssi)),
+            (&["content=\"X/1.0\";larder, content=\"ESI/1.0\""], None),
+        ] {
+            assert_eq!(content(&fields(SURROGATE_CONTROL, lines)), expected, "{lines:?}");
+        }
     }
 
     const NOW: WallTime = WallTime::from_secs(1_760_000_000);

@@ -1,12 +1,9 @@
 //! Look-ups against a name server that says what the test tells it.
 
-#[path = "../../tests/sockets/nameserver.rs"]
-mod nameserver;
-
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use self::nameserver::{A, AAAA, Data, NameServer, REFUSED, Reply, SERVFAIL, SRV};
 use super::*;
+use crate::sockets::nameserver::{A, AAAA, Data, NameServer, REFUSED, Reply, SERVFAIL, SRV};
 
 const SERVICE: &str = "_web._tcp.app.example";
 

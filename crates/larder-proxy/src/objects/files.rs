@@ -47,7 +47,10 @@ impl StoredFile {
         self.each(removed).await.map(|_| ())
     }
 
-    /// How often `act` says yes, on a thread that may wait; stops at the first failure.
+    /// How often `act` says yes, on a thread that may wait.
+    ///
+    /// # Errors
+    /// The first failure; the other stores and forms are not left out for it.
     async fn each(
         &self,
         act: impl Fn(&Store, &Target, &str) -> Result<bool, Failure> + Send + 'static,
@@ -58,13 +61,14 @@ impl StoredFile {
         let (stores, forms) = (Arc::clone(&self.stores), Arc::clone(&self.forms));
         let authority = Arc::clone(&self.authority);
         let acted = tokio::task::spawn_blocking(move || {
-            let mut count = 0;
+            let mut count = Ok(0);
             for store in stores.iter() {
                 for target in forms.iter() {
-                    count += u64::from(act(store, target, &authority)?);
+                    let acted = act(store, target, &authority);
+                    count = count.and_then(|count| Ok(count + u64::from(acted?)));
                 }
             }
-            Ok::<u64, Failure>(count)
+            count
         });
         acted.await?
     }
@@ -106,19 +110,52 @@ impl StoredTree {
         })
     }
 
-    /// Removes it.
+    /// Removes it, in each store where that can be done.
     ///
     /// # Errors
     /// Something may still be there.
     pub(crate) async fn remove(&self) -> Result<(), Failure> {
         let (stores, path) = (Arc::clone(&self.stores), self.path.clone());
         let (hosts, removed) = (Arc::clone(&self.hosts), Arc::clone(&self.removed));
-        let remove =
-            move || stores.iter().try_for_each(|store| store.purge_trees_outside(&path, &hosts, &removed));
+        let remove = move || {
+            let purge = |store: &Arc<Store>| store.purge_trees_outside(&path, &hosts, &removed);
+            stores.iter().map(purge).fold(Ok(()), Result::and)
+        };
         tokio::task::spawn_blocking(remove).await?
     }
 }
 
 fn uri<'a>(authority: &'a str, target: &'a Target) -> TargetUri<'a> {
     TargetUri { scheme: Scheme::Http, authority, path: target.path(), query: target.query() }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use larder_cache::purge::Scope;
+    use larder_files::{FileStore, FilesSettings};
+    use larder_store::MemoryStoreSettings;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_store_that_fails_keeps_no_other_from_its_purge() {
+        let folder = tempfile::tempdir().unwrap();
+        let (absent, kept) = (folder.path().join("absent"), folder.path().join("kept"));
+        std::fs::write(&absent, "no directory").unwrap();
+        let memory = MemoryStoreSettings { memory: 1 << 20, max_object: 1 << 18 };
+        let store =
+            |path| Store::new(&memory, Some(FileStore::open(&FilesSettings::new(path, 1 << 20)).unwrap()));
+        let stores = [store(&absent), store(&kept)];
+        let at = |name: &str| kept.join("h").join(name);
+        std::fs::create_dir_all(at("img")).unwrap();
+        ["img/a", "b"].iter().for_each(|name| std::fs::write(at(name), "by hand").unwrap());
+        let what = What::Prefix("/img/".into());
+        let predicate = Predicate { what, scope: Arc::new(Scope::any()), mode: Mode::Hard };
+        assert!(StoredTree::of(&stores, &predicate, |_| {}).unwrap().remove().await.is_err());
+        assert!(!at("img").exists());
+        let form = Arc::new(vec![Target::parse(Bytes::from_static(b"/b")).unwrap()]);
+        assert!(StoredFile::of(&stores, "h", &form).remove().await.is_err());
+        assert!(!at("b").exists());
+    }
 }

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::hostile::stage::{Outcome, Walk};
 
@@ -47,18 +47,44 @@ fn descriptors() -> usize {
 const END_MAX: Duration = Duration::from_secs(10);
 
 /// Held by whatever runs: the descriptors of others would be counted as well.
-pub(crate) static ONE_SUITE: Mutex<()> = Mutex::new(());
+static ONE_SUITE: Mutex<()> = Mutex::new(());
+
+/// The turn of one suite.
+pub(crate) struct Turn {
+    before: usize,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Turn {
+    /// Waits for the one before it.
+    pub(crate) fn take() -> Self {
+        let turn = ONE_SUITE.lock();
+        // The first runtime of a process opens what all of them share.
+        drop(tokio::runtime::Builder::new_current_thread().enable_all().build());
+        Self { before: descriptors(), _turn: turn }
+    }
+
+    /// Ends it once nothing is open that was not when it began. The last larder's threads end a little after it, and the next suite
+    /// would count what they close.
+    #[expect(clippy::disallowed_methods, reason = "no worker here: the thread of the test")]
+    pub(crate) fn end(self) -> Outcome {
+        let ended = Instant::now();
+        while descriptors() > self.before && ended.elapsed() < END_MAX {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        match descriptors() {
+            after if after == self.before => Ok(()),
+            after => Err(format!("{} descriptors before, {after} after", self.before)),
+        }
+    }
+}
 
 /// Runs them all.
-#[expect(clippy::disallowed_methods, reason = "no worker here: the thread of the test")]
 pub(crate) fn run_all(mut runs: Vec<Run>) {
-    let _turn = ONE_SUITE.lock();
+    let turn = Turn::take();
     if let Ok(part) = std::env::var("HOSTILE") {
         runs.retain(|run| run.name.contains(&part));
     }
-    // The first runtime of a process opens what all of them share.
-    drop(tokio::runtime::Builder::new_current_thread().enable_all().build());
-    let before = descriptors();
     let (next, failures, times) = (AtomicUsize::new(0), Mutex::new(Vec::new()), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..PARALLEL {
@@ -80,15 +106,7 @@ pub(crate) fn run_all(mut runs: Vec<Run>) {
     println!("{} cases; the slowest: {}", runs.len(), slowest.join(", "));
     let mut failures = failures.into_inner();
     failures.sort();
-    // The last larder's threads end a little after it.
-    let ended = Instant::now();
-    while descriptors() > before && ended.elapsed() < END_MAX {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let after = descriptors();
-    if after != before {
-        failures.push(format!("{before} descriptors before, {after} after"));
-    }
+    failures.extend(turn.end().err());
     assert!(
         failures.is_empty(),
         "{} of {} cases failed:\n\n{}\n",

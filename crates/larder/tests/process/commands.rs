@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use larder_testkit::origin::{Answer, Origin};
 use serde_json::Value;
 
-use crate::keeping::{run, said, stored, text};
+use crate::process::keeping::{run, said, stored, text};
 use crate::support::{
     Process, Signal, answer_of, asking, cacheable, config, connect, get, script, until, within, written,
 };

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use larder_tier::cursor::NoCursor;
 
 use super::{DiskCursor, Index};
+use crate::engine::address::Address;
 
 impl Index {
     /// Whether the response that `tag` names is there, and written.
@@ -21,6 +22,15 @@ impl Index {
         let shard = self.shard(base).read();
         let is_it = |entry: &super::Entry| entry.base == base && entry.tag == tag && entry.place.is_pending();
         shard.entries.find(base, is_it).is_some()
+    }
+
+    /// Whether anything that may be under a key waits to be written.
+    pub(in crate::engine) fn awaits_any(&self, at: &Address) -> bool {
+        let shard = self.shard(at.base).read();
+        let is_it = |entry: &super::Entry| {
+            entry.base == at.base && at.is_variant_of(entry.tag) && entry.place.is_pending()
+        };
+        shard.entries.find(at.base, is_it).is_some()
     }
 }
 

@@ -75,7 +75,7 @@ impl Folder {
                 (Some(id), Some("journal"), true) => {
                     folder.journals.insert(id, metadata.len().min(JOURNAL_BYTES_MAX));
                 }
-                (Some(_), Some("toc.new"), true) => folder.left_over.push(entry.path()),
+                (Some(_), Some("toc.new" | "journal.new"), true) => folder.left_over.push(entry.path()),
                 _ => findings.push(Finding::Foreign(entry.path())),
             }
         }

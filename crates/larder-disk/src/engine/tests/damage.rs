@@ -51,7 +51,7 @@ fn found(path: &Path) -> usize {
     found
 }
 
-fn files(path: &Path, kinds: &[&str]) -> Vec<PathBuf> {
+pub(super) fn files(path: &Path, kinds: &[&str]) -> Vec<PathBuf> {
     let is_one = |path: &PathBuf| kinds.iter().any(|kind| path.to_string_lossy().ends_with(kind));
     let mut files: Vec<PathBuf> =
         fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).filter(is_one).collect();

@@ -202,12 +202,21 @@ fn taken(path: &Path) -> u64 {
 /// Copies a folder as a crash would leave it. The journal first, since it is ahead of everything else; then segments from the
 /// last to the first, since the first is the one that goes: what covers an older record is not to be missed where that is not.
 fn copy(from: &Path, to: &Path) {
-    let mut names: Vec<_> = std::fs::read_dir(from).unwrap().map(|entry| entry.unwrap().path()).collect();
-    names.sort();
-    let (journals, others): (Vec<_>, Vec<_>) =
-        names.into_iter().partition(|path| path.extension() == Some("journal".as_ref()));
-    for path in journals.iter().chain(others.iter().rev()) {
-        // Whatever is gone by now a crash would not have left either.
-        let _ = std::fs::copy(path, to.join(path.file_name().unwrap()));
+    let names = |is_journal: bool| {
+        let mut names: Vec<_> = std::fs::read_dir(from).unwrap().map(|entry| entry.unwrap().path()).collect();
+        names.sort();
+        names.retain(|path| (path.extension() == Some("journal".as_ref())) == is_journal);
+        names
+    };
+    // Whatever is gone by now a crash would not have left either.
+    let copy = |path: &Path| drop(std::fs::copy(path, to.join(path.file_name().unwrap())));
+    // One generation may take over from others meanwhile: a crash would have left these or that.
+    loop {
+        let journals = names(true);
+        journals.iter().for_each(|path| copy(path));
+        if journals == names(true) {
+            break;
+        }
     }
+    names(false).iter().rev().for_each(|path| copy(path));
 }

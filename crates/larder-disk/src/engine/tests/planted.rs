@@ -66,6 +66,7 @@ fn what_a_crash_leaves_while_files_are_made_is_no_damage() {
     fs::write(folder.path().join("00000002.journal"), b"").unwrap();
     fs::write(folder.path().join("00000002.seg"), vec![0; 1 << 20]).unwrap();
     fs::write(folder.path().join("00000001.toc.new"), b"half").unwrap();
+    fs::write(folder.path().join("00000003.journal.new"), b"half").unwrap();
     assert_eq!(checked(folder.path()).findings, []);
     assert!(checked(folder.path()).is_sound());
     let disk = open(folder.path(), 16 * MIB);

@@ -113,7 +113,7 @@ impl DiskState {
             number: self.highest.load(Ordering::Relaxed),
             segment: self.last_segment.load(Ordering::Relaxed),
         });
-        self.journal.drop_old(&keep, &self.space, &self.health)
+        self.journal.drop_old(keep, &self.space, &self.health)
     }
 
     /// What lies in a segment: by its table, else by walking through it.

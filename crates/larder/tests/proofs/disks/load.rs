@@ -20,6 +20,9 @@ const PURGES_PERCENT: u64 = 3;
 /// One of so many purges names a tag, which a fifth of all resources have.
 const PURGES_PER_TAG: u64 = 12;
 
+/// How often one request may be cut where that is allowed at all.
+const CUTS_IN_A_ROW_MAX: u32 = 4;
+
 /// How an answer came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Path {
@@ -227,23 +230,26 @@ impl Load {
 
     /// What was answered, whole or not; `None` where larder was dying and nothing came.
     async fn answer(&self, connection: &mut Connection, request: &Request) -> Option<Response> {
-        let started = std::time::Instant::now();
-        let answered = within("an answer", connection.exchange(request)).await;
-        let took_ms = started.elapsed().as_millis() as u64;
-        self.tally.longest_ms.fetch_max(took_ms, Ordering::Relaxed);
-        match answered {
-            Ok(response) => Some(response),
-            Err(_) if self.may_cut_hits.load(Ordering::SeqCst) => {
-                // Cut before its head: the next request comes on another connection.
-                self.tally.cut.fetch_add(1, Ordering::Relaxed);
-                *connection = connect(self.addr).await;
-                within("an answer", connection.exchange(request)).await.ok()
-            }
-            Err(error) => {
-                assert!(self.may_break(), "{error}: {} {}", request.method, request.target);
-                None
+        for _ in 0..CUTS_IN_A_ROW_MAX {
+            let started = std::time::Instant::now();
+            let answered = within("an answer", connection.exchange(request)).await;
+            let took_ms = started.elapsed().as_millis() as u64;
+            self.tally.longest_ms.fetch_max(took_ms, Ordering::Relaxed);
+            match answered {
+                Ok(response) => return Some(response),
+                Err(_) if self.may_cut_hits.load(Ordering::SeqCst) => {
+                    // Cut before its head: it is asked again on another connection. What is stored may break off, and then the
+                    // same body while it arrives.
+                    self.tally.cut.fetch_add(1, Ordering::Relaxed);
+                    *connection = connect(self.addr).await;
+                }
+                Err(error) => {
+                    assert!(self.may_break(), "{error}: {} {}", request.method, request.target);
+                    return None;
+                }
             }
         }
+        panic!("cut {CUTS_IN_A_ROW_MAX} times: {} {}", request.method, request.target);
     }
 }
 

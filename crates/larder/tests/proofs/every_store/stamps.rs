@@ -21,7 +21,7 @@ use crate::disks::load::{Load, Path};
 use crate::disks::origin::Origin;
 use crate::disks::purging::{AskedAt, Purge, PurgeKind};
 use crate::disks::seed;
-use crate::support::{connect, within};
+use crate::support::{connect, until, within};
 
 const SECONDS: u64 = 10;
 const CLIENTS: u64 = 64;
@@ -111,6 +111,7 @@ impl Purger {
                 break;
             }
             self.one(number).await;
+            load.tally.purges.fetch_add(1, Ordering::Relaxed);
             for _ in 0..self.draws.below(REQUESTS_BETWEEN) {
                 assert!(load.one_request(&mut self.listener, &mut self.draws).await, "a purger was cut off");
             }
@@ -133,6 +134,9 @@ async fn nothing_from_before_a_purge(kind: Kind) {
         purgers.push(tokio::spawn(purger.until_over(load.clone())));
     }
     tokio::time::sleep(seconds()).await;
+    // On a machine that is busy, until one of them has done each kind.
+    let enough = PURGERS * PurgeKind::ALL.len() as u64 * 2;
+    until("all kinds are purged", async || load.tally.purges.load(Ordering::Relaxed) >= enough).await;
     load.is_over.store(true, Ordering::SeqCst);
     let mut purged = Purged::default();
     for purger in purgers {

@@ -1,0 +1,42 @@
+//! What the fuzz targets call.
+//!
+//! In: bytes as a server might send them, cut in pieces. Out: what was read of them, as values that can be compared.
+
+use bytes::BytesMut;
+
+use crate::memcached::codec::{Decoder, Reply};
+
+/// What was read: each reply in words of its own, the value's key and body among them, and whether the rest is no reply.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Read {
+    /// Each reply as it prints.
+    pub replies: Vec<String>,
+    /// Keys and bodies of the values.
+    pub values: Vec<(bytes::Bytes, bytes::Bytes)>,
+    /// Why reading ended, where what came is no reply.
+    pub malformed: Option<String>,
+}
+
+/// Reads `pieces` as they come, with values of up to `value_max` bytes.
+pub fn read_replies<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, value_max: usize) -> Read {
+    let (mut decoder, mut inbox, mut read) = (Decoder::new(value_max), BytesMut::new(), Read::default());
+    for piece in pieces {
+        inbox.extend_from_slice(piece);
+        loop {
+            match decoder.read(&mut inbox) {
+                Ok(Some(reply)) => {
+                    read.replies.push(format!("{reply:?}"));
+                    if let Reply::Value(value) = reply {
+                        read.values.push((value.key, value.body));
+                    }
+                }
+                Ok(None) => break,
+                Err(malformed) => {
+                    read.malformed = Some(format!("{malformed:?}"));
+                    return read;
+                }
+            }
+        }
+    }
+    read
+}

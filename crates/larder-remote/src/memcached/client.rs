@@ -1,0 +1,123 @@
+//! A worker's way to look values up.
+//!
+//! In: a key. Out: [`LookedUp`]: the value as the caller judges it, or why there is none. Each worker has a client of its own, with
+//! one connection to each server, so that sockets never cross cores.
+//! A look-up that is dropped is not counted; what it asked is read and dropped by its connection.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use super::codec::{Reply, Request, Ttl, Value};
+use super::connection::Link;
+use super::servers::Memcached;
+use super::value::decoded;
+use crate::deadline::Limits;
+use crate::error::{Failure, Unfit};
+use crate::key::RemoteKey;
+use crate::metrics::{Counters, Result as Counted};
+
+/// A value, decoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its bytes.
+    pub body: Bytes,
+    /// The application's flags.
+    pub flags: u32,
+    /// How long it stays there.
+    pub ttl: Ttl,
+}
+
+/// What a look-up came to. All but `Found` are misses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LookedUp<T> {
+    /// There is a value, and the caller can use it.
+    Found(T),
+    /// There is none.
+    Absent,
+    /// There is one, and the caller cannot use it.
+    Unfit(Unfit),
+    /// The server was not asked, because it fails.
+    Skipped,
+    /// The server had no usable reply in time.
+    Failed(Failure),
+}
+
+/// One worker's connections.
+#[derive(Debug)]
+pub struct Client {
+    shared: Arc<Memcached>,
+    links: Box<[Link]>,
+}
+
+impl Client {
+    /// A client for one worker, of whatever all of them share. Nothing is connected before something is asked.
+    pub fn new(shared: Arc<Memcached>) -> Self {
+        let (limits, max) = (Limits::waited_for(shared.settings().timeout), shared.settings().max_object);
+        let link = |server| Link::new(Arc::clone(server), limits, max);
+        let links = shared.members().iter().map(|member| link(&member.server)).collect();
+        Self { shared, links }
+    }
+
+    /// What all workers share.
+    pub fn shared(&self) -> &Arc<Memcached> {
+        &self.shared
+    }
+
+    /// Looks `key` up, and hands what is found to `judge`, which says what it is or why it is not used. To be called on the
+    /// worker's runtime. Takes `timeout` at most.
+    ///
+    /// # Cancel safety
+    /// Dropping it leaves the connection as it is, and its reply goes to nobody.
+    pub async fn look_up<T>(
+        &self,
+        key: &RemoteKey,
+        judge: impl FnOnce(Found) -> Result<T, Unfit>,
+    ) -> LookedUp<T> {
+        let place = self.shared.place(key);
+        let (Some(link), Some(member)) = (self.links.get(place), self.shared.members().get(place)) else {
+            return LookedUp::Absent;
+        };
+        let begun = Instant::now();
+        let looked_up = match link.ask(Request::Get(key.clone())).await {
+            Ok(Reply::Value(value)) => self.judged(value, judge),
+            Ok(Reply::ServerError(text)) => {
+                member.server.refused(&text);
+                LookedUp::Failed(Failure::Refused)
+            }
+            Ok(_) => LookedUp::Absent,
+            Err(Failure::Skipped) => LookedUp::Skipped,
+            Err(failure) => LookedUp::Failed(failure),
+        };
+        count(member.server.counters(), &looked_up, begun.elapsed());
+        looked_up
+    }
+
+    fn judged<T>(&self, value: Value, judge: impl FnOnce(Found) -> Result<T, Unfit>) -> LookedUp<T> {
+        let Value { flags, ttl, is_stale, is_awaited, body, .. } = value;
+        // Its application has called it stale, or somebody holds the place of a value that is not there yet.
+        if is_stale || is_awaited && body.is_empty() {
+            return LookedUp::Absent;
+        }
+        let settings = self.shared.settings();
+        let body = decoded(body, flags, settings.codings, settings.max_object);
+        let judged = body.map_err(|_| Unfit::Malformed).and_then(|body| judge(Found { body, flags, ttl }));
+        judged.map_or_else(LookedUp::Unfit, LookedUp::Found)
+    }
+}
+
+fn count<T>(counters: &Counters, looked_up: &LookedUp<T>, took: Duration) {
+    counters.looked_up(match looked_up {
+        LookedUp::Found(_) => Counted::Found,
+        LookedUp::Absent => Counted::Absent,
+        LookedUp::Unfit(Unfit::Malformed) => Counted::Malformed,
+        LookedUp::Unfit(Unfit::OtherVariant) => Counted::OtherVariant,
+        LookedUp::Skipped => Counted::Skipped,
+        LookedUp::Failed(_) => Counted::Failed,
+    });
+    if !matches!(looked_up, LookedUp::Skipped) {
+        counters.took(took);
+    }
+}

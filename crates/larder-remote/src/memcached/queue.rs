@@ -1,0 +1,292 @@
+//! What waits to be written to one server.
+//!
+//! In: values and deletions of all workers. Out: the same, in the order in which they were put here, which is one order for each key.
+//! Nobody waits for room. A value that finds none is not written, and that is counted. Values may fill three quarters of the queue;
+//! deletions may fill all of it, because a purge stands behind each of them. A deletion stays until the server has confirmed it.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, oneshot};
+
+use crate::error::RemoteError;
+use crate::key::RemoteKey;
+
+/// The most bytes of a queue.
+pub(super) const BYTES_MAX: usize = 16 << 20;
+/// The most bytes for which a value still finds room.
+const VALUES_MAX: usize = BYTES_MAX / 4 * 3;
+/// The most deletions.
+const DELETIONS_MAX: usize = 65_536;
+/// What an entry takes beside its key and its value.
+const ENTRY: usize = 128;
+
+/// What became of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offered {
+    /// It is in the queue.
+    Queued,
+    /// The queue had no room.
+    Full,
+    /// Its server fails at the moment.
+    Failing,
+    /// It is larger than a value may be.
+    TooLarge,
+    /// It would live for less than a second.
+    TooShort,
+}
+
+/// A deletion that is queued.
+#[derive(Debug)]
+pub struct Deletion(oneshot::Receiver<()>);
+
+impl Deletion {
+    /// Waits until the server has confirmed, however long it fails meanwhile; who waits has a time limit of its own.
+    ///
+    /// # Errors
+    /// [`RemoteError::Unconfirmed`]: the client was closed before.
+    ///
+    /// # Cancel safety
+    /// Dropping it leaves the deletion in the queue.
+    pub async fn confirmed(self) -> Result<(), RemoteError> {
+        self.0.await.map_err(|_| RemoteError::Unconfirmed)
+    }
+}
+
+/// An entry of the queue.
+#[derive(Debug)]
+pub(super) enum Job {
+    Set { key: RemoteKey, flags: u32, expires: u64, value: Bytes },
+    Delete { key: RemoteKey, confirm: oneshot::Sender<()> },
+}
+
+impl Job {
+    /// The bytes that it counts for.
+    pub(super) fn cost(&self) -> usize {
+        match self {
+            Self::Set { key, value, .. } => ENTRY + key.as_bytes().len() + value.len(),
+            Self::Delete { key, .. } => ENTRY + key.as_bytes().len(),
+        }
+    }
+
+    fn is_deletion(&self) -> bool {
+        matches!(self, Self::Delete { .. })
+    }
+}
+
+/// See the head of the file. The lock guards the entries and their sums; it is held for a push or for one batch.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    entries: Mutex<Entries>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    jobs: VecDeque<Job>,
+    /// Of all entries, those that are being written included.
+    bytes: usize,
+    deletions: usize,
+    is_closed: bool,
+}
+
+impl Queue {
+    /// Queues a value, if there is room.
+    pub(super) fn offer(&self, job: Job) -> bool {
+        let cost = job.cost();
+        let mut entries = self.entries.lock();
+        if entries.is_closed || entries.bytes.saturating_add(cost) > VALUES_MAX {
+            return false;
+        }
+        entries.bytes += cost;
+        entries.jobs.push_back(job);
+        drop(entries);
+        self.changed.notify_one();
+        true
+    }
+
+    /// Queues a deletion.
+    pub(super) fn delete(&self, key: RemoteKey) -> Result<Deletion, RemoteError> {
+        let (confirm, confirmed) = oneshot::channel();
+        let job = Job::Delete { key, confirm };
+        let cost = job.cost();
+        let mut entries = self.entries.lock();
+        if entries.is_closed || entries.deletions >= DELETIONS_MAX || entries.bytes + cost > BYTES_MAX {
+            return Err(RemoteError::QueueFull);
+        }
+        entries.bytes += cost;
+        entries.deletions += 1;
+        entries.jobs.push_back(job);
+        drop(entries);
+        self.changed.notify_one();
+        Ok(Deletion(confirmed))
+    }
+
+    /// Waits until there is something. False when the queue is closed and empty.
+    pub(super) async fn wait(&self) -> bool {
+        loop {
+            {
+                let entries = self.entries.lock();
+                if !entries.jobs.is_empty() {
+                    return true;
+                }
+                if entries.is_closed {
+                    return false;
+                }
+            }
+            self.changed.notified().await;
+        }
+    }
+
+    /// Takes the oldest entries: at least one where there is one, and no more than `count` or `bytes`. They count until they are
+    /// [settled](Queue::settle) or put back.
+    pub(super) fn take(&self, count: usize, bytes: usize) -> Vec<Job> {
+        let (mut entries, mut batch, mut sum) = (self.entries.lock(), Vec::new(), 0_usize);
+        while batch.len() < count {
+            let next = entries.jobs.front().map(Job::cost);
+            let Some(cost) = next.filter(|cost| batch.is_empty() || sum.saturating_add(*cost) <= bytes)
+            else {
+                break;
+            };
+            sum += cost;
+            batch.extend(entries.jobs.pop_front());
+        }
+        batch
+    }
+
+    /// These are no longer there.
+    pub(super) fn settle(&self, cost: usize, deletions: usize) {
+        let mut entries = self.entries.lock();
+        entries.bytes = entries.bytes.saturating_sub(cost);
+        entries.deletions = entries.deletions.saturating_sub(deletions);
+    }
+
+    /// Puts entries that were taken in front of all others, in their order.
+    pub(super) fn put_back(&self, jobs: Vec<Job>) {
+        let mut entries = self.entries.lock();
+        for job in jobs.into_iter().rev() {
+            entries.jobs.push_front(job);
+        }
+    }
+
+    /// Drops all values, and returns how many there were.
+    pub(super) fn drop_values(&self) -> usize {
+        let mut entries = self.entries.lock();
+        let before = entries.jobs.len();
+        let mut cost = 0;
+        entries.jobs.retain(|job| {
+            cost += if job.is_deletion() { 0 } else { job.cost() };
+            job.is_deletion()
+        });
+        entries.bytes = entries.bytes.saturating_sub(cost);
+        before - entries.jobs.len()
+    }
+
+    /// Takes nothing more.
+    pub(super) fn close(&self) {
+        self.entries.lock().is_closed = true;
+        self.changed.notify_one();
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.entries.lock().is_closed
+    }
+
+    /// Bytes that count.
+    pub(super) fn bytes(&self) -> usize {
+        self.entries.lock().bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn set(name: &str, bytes: usize) -> Job {
+        Job::Set { key: RemoteKey::new(name.to_owned()), flags: 0, expires: 1, value: vec![0; bytes].into() }
+    }
+
+    fn names(jobs: &[Job]) -> Vec<String> {
+        let name = |job: &Job| match job {
+            Job::Set { key, .. } => format!("+{}", key.as_bytes().escape_ascii()),
+            Job::Delete { key, .. } => format!("-{}", key.as_bytes().escape_ascii()),
+        };
+        jobs.iter().map(name).collect()
+    }
+
+    #[test]
+    fn values_leave_a_quarter_for_deletions_and_nothing_goes_beyond_the_bound() {
+        let queue = Queue::default();
+        let queued = (0..50).take_while(|_| queue.offer(set("/value", 1 << 20))).count();
+        assert_eq!(queued, 11, "of a mebibyte and what an entry takes");
+        assert!(queue.bytes() <= VALUES_MAX);
+        let mut deletions = Vec::new();
+        let key = RemoteKey::new(vec![b'a'; 250]);
+        deletions.extend((0..DELETIONS_MAX).map_while(|_| queue.delete(key.clone()).ok()));
+        assert!(matches!(queue.delete(key), Err(RemoteError::QueueFull)));
+        assert!(queue.bytes() <= BYTES_MAX && deletions.len() > 10_000);
+    }
+
+    #[test]
+    fn deletions_are_bounded_by_their_number_too() {
+        let queue = Queue::default();
+        let deletions: Vec<_> = (0..).map_while(|_| queue.delete(RemoteKey::new(&b"/"[..])).ok()).collect();
+        assert_eq!(deletions.len(), DELETIONS_MAX);
+    }
+
+    #[tokio::test]
+    async fn entries_leave_in_their_order_and_come_back_in_it() {
+        let queue = Queue::default();
+        assert!(queue.offer(set("a", 10)));
+        let _deletion = queue.delete(RemoteKey::new(&b"a"[..])).unwrap();
+        assert!(queue.offer(set("b", 10)));
+        assert!(queue.wait().await);
+        let batch = queue.take(2, 1 << 20);
+        assert_eq!(names(&batch), ["+a", "-a"]);
+        let bytes = queue.bytes();
+        queue.put_back(batch);
+        assert_eq!(queue.bytes(), bytes, "what is being written counts");
+        assert_eq!(names(&queue.take(9, 1 << 20)), ["+a", "-a", "+b"]);
+        queue.settle(bytes, 1);
+        assert_eq!(queue.bytes(), 0);
+    }
+
+    #[test]
+    fn a_batch_ends_before_its_bytes_and_has_one_entry_at_least() {
+        let queue = Queue::default();
+        (0..3).for_each(|_| assert!(queue.offer(set("/", 1000))));
+        assert_eq!(queue.take(9, 1).len(), 1);
+        assert_eq!(queue.take(9, 1200).len(), 1);
+        assert_eq!(queue.take(9, 1200).len(), 1);
+        assert_eq!(queue.take(9, 1200).len(), 0);
+    }
+
+    #[tokio::test]
+    async fn values_are_dropped_and_deletions_stay() {
+        let queue = Queue::default();
+        assert!(queue.offer(set("a", 10)) && queue.offer(set("b", 10)));
+        let deletion = queue.delete(RemoteKey::new(&b"c"[..])).unwrap();
+        assert_eq!(queue.drop_values(), 2);
+        let mut rest = queue.take(9, 1 << 20);
+        assert_eq!(names(&rest), ["-c"]);
+        assert_eq!(queue.bytes(), rest[0].cost());
+        let Some(Job::Delete { confirm, .. }) = rest.pop() else { panic!("a deletion") };
+        confirm.send(()).unwrap();
+        assert!(deletion.confirmed().await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_closed_queue_takes_nothing_and_ends_when_it_is_empty() {
+        let queue = Queue::default();
+        let deletion = queue.delete(RemoteKey::new(&b"c"[..])).unwrap();
+        queue.close();
+        assert!(!queue.offer(set("a", 10)) && queue.delete(RemoteKey::new(&b"c"[..])).is_err());
+        assert!(queue.wait().await);
+        drop(queue.take(9, 1 << 20));
+        assert!(!queue.wait().await);
+        assert!(matches!(deletion.confirmed().await, Err(RemoteError::Unconfirmed)));
+    }
+}

@@ -1,0 +1,173 @@
+//! The servers of one store, as the process has them.
+//!
+//! In: settings. Out: what all workers share, the way to write and delete, and the figures. One thread with a runtime of
+//! its own writes, and probes servers that fail. It ends with the last handle, after what can still be written.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use larder_http::time::Clock;
+use larder_observe::{Diagnostics, Exposition};
+use tokio::runtime::Builder;
+use tokio::task::JoinSet;
+
+use super::connection::Link;
+use super::expiry::expires;
+use super::queue::{Deletion, Job, Offered, Queue};
+use super::ring::Ring;
+use super::server::Server;
+use super::settings::MemcachedSettings;
+use super::writer::write;
+use crate::address::Resolve;
+use crate::deadline::Limits;
+use crate::error::RemoteError;
+use crate::key::RemoteKey;
+use crate::metrics::Write;
+
+/// Look-ups of names that wait at once in the writer's thread: a resolver that hangs must not take more threads with each probe.
+const NAMES_AT_ONCE: usize = 4;
+
+/// Values in memcached, for the whole process.
+pub struct Memcached {
+    settings: MemcachedSettings,
+    ring: Ring,
+    members: Box<[Member]>,
+    clock: Clock,
+}
+
+/// A server, and what waits for it.
+pub(super) struct Member {
+    pub(super) server: Arc<Server>,
+    queue: Arc<Queue>,
+}
+
+impl Memcached {
+    /// Starts the writer. No server is connected before something is asked or written.
+    ///
+    /// # Errors
+    /// The settings are outside of their bounds, or there is no thread.
+    pub fn start(
+        settings: MemcachedSettings,
+        names: Arc<dyn Resolve>,
+        clock: Clock,
+        diagnostics: &Diagnostics,
+    ) -> Result<Arc<Self>, RemoteError> {
+        settings.check()?;
+        let ring = Ring::new(settings.placement, &settings.servers);
+        let member = |address: &crate::Address| Member {
+            server: Arc::new(Server::new(address.clone(), Arc::clone(&names), diagnostics.clone())),
+            queue: Arc::default(),
+        };
+        let members: Box<[Member]> = settings.servers.iter().map(|server| member(&server.address)).collect();
+        let started = Arc::new(Self { settings, ring, members, clock });
+        started.start_writer()?;
+        Ok(started)
+    }
+
+    fn start_writer(&self) -> Result<(), RemoteError> {
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(NAMES_AT_ONCE)
+            .build()
+            .map_err(RemoteError::Thread)?;
+        let (timeout, value_max) = (self.settings.timeout, self.settings.max_object);
+        let shares: Vec<_> =
+            self.members.iter().map(|m| (Arc::clone(&m.server), Arc::clone(&m.queue))).collect();
+        let run = move || {
+            runtime.block_on(async {
+                let (mut writing, mut probing) = (JoinSet::new(), JoinSet::new());
+                for (server, queue) in shares {
+                    let link = Link::new(Arc::clone(&server), Limits::unattended(timeout), value_max);
+                    writing.spawn(write(Arc::clone(&server), queue, link));
+                    probing.spawn(async move { server.probe(timeout).await });
+                }
+                while writing.join_next().await.is_some() {}
+            });
+            // A look-up of a name may still wait on its thread.
+            runtime.shutdown_background();
+        };
+        let thread = std::thread::Builder::new().name("memcached".into()).spawn(run);
+        thread.map(drop).map_err(RemoteError::Thread)
+    }
+
+    /// Queues a value to be written; it stays for `lifetime`. Never waits.
+    pub fn set(&self, key: &RemoteKey, value: Bytes, lifetime: Duration) -> Offered {
+        let Some(member) = self.member(key) else { return Offered::Failing };
+        let counters = member.server.counters();
+        if value.len() > self.settings.max_object {
+            counters.wrote(Write::TooLarge);
+            return Offered::TooLarge;
+        }
+        let Some(expires) = expires(lifetime, self.clock.now().wall) else {
+            return Offered::TooShort;
+        };
+        if !member.server.may_ask() {
+            counters.wrote(Write::Failing);
+            return Offered::Failing;
+        }
+        match member.queue.offer(Job::Set { key: key.clone(), flags: 0, expires, value }) {
+            true => Offered::Queued,
+            false => {
+                counters.wrote(Write::Full);
+                Offered::Full
+            }
+        }
+    }
+
+    /// Queues a deletion, behind all that was queued for the key before. Never waits. It is sent until the server confirms it.
+    ///
+    /// # Errors
+    /// [`RemoteError::QueueFull`].
+    pub fn delete(&self, key: &RemoteKey) -> Result<Deletion, RemoteError> {
+        let member = self.member(key).ok_or(RemoteError::QueueFull)?;
+        let deletion = member.queue.delete(key.clone());
+        if deletion.is_err() {
+            member.server.counters().wrote(Write::Full);
+        }
+        deletion
+    }
+
+    /// Whether the server of `key` is asked at the moment.
+    pub fn is_asked(&self, key: &RemoteKey) -> bool {
+        self.member(key).is_some_and(|member| member.server.may_ask())
+    }
+
+    /// Adds the samples of all servers.
+    pub fn expose(&self, store: &str, out: &mut Exposition) {
+        for Member { server, queue } in &self.members {
+            server.counters().expose(store, server.label(), server.breaker(), queue.bytes(), out);
+        }
+    }
+
+    pub(super) fn settings(&self) -> &MemcachedSettings {
+        &self.settings
+    }
+
+    pub(super) fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// The place of the server of `key` among all.
+    pub(super) fn place(&self, key: &RemoteKey) -> usize {
+        self.ring.place(key.as_bytes())
+    }
+
+    fn member(&self, key: &RemoteKey) -> Option<&Member> {
+        self.members.get(self.place(key))
+    }
+}
+
+impl Drop for Memcached {
+    fn drop(&mut self) {
+        self.members.iter().for_each(|member| member.queue.close());
+    }
+}
+
+impl fmt::Debug for Memcached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let servers = self.members.iter().map(|member| &member.server);
+        f.debug_list().entries(servers).finish()
+    }
+}
