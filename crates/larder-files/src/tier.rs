@@ -269,7 +269,9 @@ impl Invalidate for FileStore {
 impl Run for FileStore {
     fn look_ahead(&self, look: &mut dyn FnMut(u64, &[Note])) {
         if let Some(in_use) = self.in_use.load().as_ref() {
-            look(in_use.shared.journal.reached(), &in_use.notes.lock());
+            let notes = std::mem::take(&mut *in_use.notes.lock());
+            look(in_use.shared.journal.reached(), &notes);
+            *in_use.notes.lock() = notes;
         }
     }
 
