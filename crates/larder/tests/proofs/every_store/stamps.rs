@@ -4,8 +4,8 @@
 //! kind and in the words of plugins and of the admin address, hard and soft. Once a purge is answered, a client that asks gets that
 //! version or a later one: a hit, a response that is shared with others, one that a 304 confirms, a part, or what lies behind
 //! memory. Only a soft purge of what may be used stale leaves an older one, for as long as a refresh takes.
-//! `LARDER_SECONDS` says how long each run takes, and `LARDER_SEED` repeats its choices. What proves nothing fails: each path and
-//! each kind has to occur.
+//! `LARDER_SECONDS` says how long each run takes, and `LARDER_SEED` repeats its choices. Stores with several disks run only where it is
+//! set, as `make torture` does: all three would take as long again. What proves nothing fails: each path and each kind has to occur.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,9 +15,10 @@ use std::time::Duration;
 
 use larder_testkit::client::Connection;
 
-use super::{Kind, SINGLE, Stand};
+use super::{HASH, Kind, MIRROR, SINGLE, STRIPE, Stand};
 use crate::disks::catalogue::{Catalogue, Draws};
 use crate::disks::load::{Load, Path};
+use crate::disks::mounted::skip;
 use crate::disks::origin::Origin;
 use crate::disks::purging::{AskedAt, Purge, PurgeKind};
 use crate::disks::seed;
@@ -49,9 +50,13 @@ const WEIGHTS: [(PurgeKind, u64); 7] = [
     (PurgeKind::All, 6),
 ];
 
+/// Where it was asked for.
+fn asked_seconds() -> Option<u64> {
+    std::env::var("LARDER_SECONDS").ok().and_then(|text| text.parse().ok())
+}
+
 fn seconds() -> Duration {
-    let asked = std::env::var("LARDER_SECONDS").ok().and_then(|text| text.parse().ok());
-    Duration::from_secs(asked.unwrap_or(SECONDS))
+    Duration::from_secs(asked_seconds().unwrap_or(SECONDS))
 }
 
 /// How many purges of each kind there were, hard and soft.
@@ -187,4 +192,26 @@ async fn nothing_from_before_a_purge_is_served_with_a_single_disk() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_from_before_a_purge_is_served_with_plain_files() {
     nothing_from_before_a_purge(Kind::Files).await;
+}
+
+async fn where_it_is_asked_for(kind: Kind) {
+    match asked_seconds() {
+        Some(_) => nothing_from_before_a_purge(kind).await,
+        None => skip("LARDER_SECONDS does not say how long"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_from_before_a_purge_is_served_with_mirrored_disks() {
+    where_it_is_asked_for(MIRROR).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_from_before_a_purge_is_served_with_striped_disks() {
+    where_it_is_asked_for(STRIPE).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_from_before_a_purge_is_served_with_hashed_disks() {
+    where_it_is_asked_for(HASH).await;
 }
