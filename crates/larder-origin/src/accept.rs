@@ -30,37 +30,58 @@ pub(crate) async fn accept(
     reached: Reached,
     asked: &Asked,
     settings: &OriginSettings,
+    in_flight: InFlight,
+) -> Result<Box<OriginResponse>, OriginError> {
+    match reached.answered.response.status() {
+        StatusCode::SWITCHING_PROTOCOLS => Box::pin(accept_tunnel(reached, asked, settings, in_flight)).await,
+        _ => accept_content(reached, asked, settings, in_flight),
+    }
+}
+
+async fn accept_tunnel(
+    reached: Reached,
+    asked: &Asked,
+    settings: &OriginSettings,
     mut in_flight: InFlight,
-) -> Result<OriginResponse, OriginError> {
+) -> Result<Box<OriginResponse>, OriginError> {
+    let Reached { mut ticket, answered: Answered { lease, response, .. }, timing } = reached;
+    let reused = lease.is_reused;
+    let (server, tag) = (ticket.endpoint().server().clone(), ticket.endpoint().tag());
+    let (status, fields, upgraded) = match switch(lease, response, asked.websocket, settings).await {
+        Ok(switched) => switched,
+        Err(error) => {
+            ticket.failed();
+            return Err(error);
+        }
+    };
+    ticket.succeeded();
+    in_flight.stay(ticket);
+    // The stream now owns the socket; hyper's task has ended, and the lease with nothing left to close.
+    let tunnel = Tunnel(Box::pin(TunnelStream::new(upgraded, in_flight)));
+    Ok(Box::new(OriginResponse {
+        status,
+        fields,
+        content_length: None,
+        announced: None,
+        body: Body::Empty,
+        tunnel: Some(tunnel),
+        server,
+        tag,
+        reused,
+        timing,
+    }))
+}
+
+fn accept_content(
+    reached: Reached,
+    asked: &Asked,
+    settings: &OriginSettings,
+    mut in_flight: InFlight,
+) -> Result<Box<OriginResponse>, OriginError> {
     let Reached { mut ticket, answered, timing } = reached;
     let Answered { lease, response, is_upload_complete, uploading } = answered;
     let reused = lease.is_reused;
     let (server, tag) = (ticket.endpoint().server().clone(), ticket.endpoint().tag());
-    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-        let (status, fields, upgraded) = match switch(lease, response, asked.websocket, settings).await {
-            Ok(switched) => switched,
-            Err(error) => {
-                ticket.failed();
-                return Err(error);
-            }
-        };
-        ticket.succeeded();
-        in_flight.stay(ticket);
-        // The stream now owns the socket; hyper's task has ended, and the lease with nothing left to close.
-        let tunnel = Tunnel(Box::pin(TunnelStream::new(upgraded, in_flight)));
-        return Ok(OriginResponse {
-            status,
-            fields,
-            content_length: None,
-            announced: None,
-            body: Body::Empty,
-            tunnel: Some(tunnel),
-            server,
-            tag,
-            reused,
-            timing,
-        });
-    }
     let (mut parts, incoming) = response.into_parts();
     let framing = answer::check(&parts, &asked.method, &settings.head).inspect_err(|_| ticket.failed())?;
     ticket.succeeded();
@@ -80,7 +101,7 @@ pub(crate) async fn accept(
         let length = incoming.size_hint().exact();
         Body::Stream { length, stream: Box::pin(Download::new(incoming, hold, limit, asked.total)) }
     };
-    Ok(OriginResponse {
+    Ok(Box::new(OriginResponse {
         status: parts.status,
         fields: parts.headers,
         content_length: framing.content_length,
@@ -91,7 +112,7 @@ pub(crate) async fn accept(
         tag,
         reused,
         timing,
-    })
+    }))
 }
 
 /// Takes the connection out of HTTP, if that is what was asked and granted.

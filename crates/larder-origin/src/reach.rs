@@ -93,7 +93,8 @@ impl Journey<'_> {
             let lease = match kept.take() {
                 Some(lease) => lease,
                 None => {
-                    let (connected, lease) = self.connect(ticket, wanted).await?;
+                    // Boxed: most requests find a kept connection, and would carry the state of a handshake about.
+                    let (connected, lease) = Box::pin(self.connect(ticket, wanted)).await?;
                     ticket = connected;
                     lease
                 }

@@ -20,7 +20,7 @@ fn http2(address: &ServerAddress) -> Larder {
 }
 
 async fn respond(larder: &Larder, target: &'static str) -> OriginResponse {
-    larder.origin.send(get(target)).await.unwrap()
+    *larder.origin.send(get(target)).await.unwrap()
 }
 
 /// Content that ends when the test says so.

@@ -4,6 +4,7 @@
 //! [`FlightGuard`]; when that is dropped, however it comes about, the flight leaves the table and its followers learn that
 //! nothing more will come. A [`Follower`] owns nothing of the fetch: one that leaves stops no other.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -58,10 +59,10 @@ impl FlightGuard {
     }
 
     /// The key that a response to this flight lies under: parts have one of their own.
-    pub(crate) fn place_of(&self, head: &StoredHead) -> CacheKey {
+    pub(crate) fn place_of(&self, head: &StoredHead) -> Cow<'_, CacheKey> {
         match head.part {
-            Some(_) => self.key().of_parts(),
-            None => self.key().clone(),
+            Some(_) => Cow::Owned(self.key().of_parts()),
+            None => Cow::Borrowed(self.key()),
         }
     }
 

@@ -18,41 +18,45 @@ use crate::worker::Worker;
 use crate::worker_plan::WorkerPlan;
 
 /// Asks an origin, counting. The fields of the answer are completed.
-pub(crate) async fn ask(
+// Not an `async fn`, which would keep the request a second time while it waits.
+pub(crate) fn ask(
     worker: &Arc<Worker>,
     worker_plan: &WorkerPlan,
     origin: usize,
     request: OriginRequest,
-) -> Result<(OriginResponse, ExchangeTimes), Failure> {
+) -> impl Future<Output = Result<(Box<OriginResponse>, ExchangeTimes), Failure>> + Send {
     // Sites name origins of their own plan.
-    let Some((choice, origin)) = worker_plan.origin(origin) else {
-        return Err(Failure::FETCH_LOST);
-    };
-    let (begun, wanted) = (Instant::now(), worker.proxy.clock.now());
-    match origin.send(request).await {
-        Ok(mut answer) => {
-            // Queueing and connecting do not make an answer old (RFC 9111 4.2.3).
-            let on_the_way = begun.elapsed().saturating_sub(answer.timing.first_byte);
-            let response = worker.proxy.clock.now();
-            let times = ExchangeTimes { request: wanted.later(on_the_way), response };
-            worker.metrics.origin_answered(choice.id, times.delay());
-            fetch::complete(&mut answer.fields, times.response);
-            Ok((answer, times))
-        }
-        Err(error) => {
-            worker.proxy.complain(&choice.settings.name, &error);
-            Err(Failure {
-                status: error.status(),
-                detail: error.token(),
-                dead: error.is_dead(),
-                queued: error.retry_after().is_some(),
-            })
+    let asked = worker_plan.origin(origin).map(|(choice, origin)| (choice, origin.send(request)));
+    async move {
+        let Some((choice, sent)) = asked else {
+            return Err(Failure::FETCH_LOST);
+        };
+        let (begun, wanted) = (Instant::now(), worker.proxy.clock.now());
+        match sent.await {
+            Ok(mut answer) => {
+                // Queueing and connecting do not make an answer old (RFC 9111 4.2.3).
+                let on_the_way = begun.elapsed().saturating_sub(answer.timing.first_byte);
+                let response = worker.proxy.clock.now();
+                let times = ExchangeTimes { request: wanted.later(on_the_way), response };
+                worker.metrics.origin_answered(choice.id, times.delay());
+                fetch::complete(&mut answer.fields, times.response);
+                Ok((answer, times))
+            }
+            Err(error) => {
+                worker.proxy.complain(&choice.settings.name, &error);
+                Err(Failure {
+                    status: error.status(),
+                    detail: error.token(),
+                    dead: error.is_dead(),
+                    queued: error.retry_after().is_some(),
+                })
+            }
         }
     }
 }
 
 /// What a request that was sent brought, and what was made of it at once.
-pub(crate) type Acted<S> = Result<(OriginResponse, ExchangeTimes, S), Failure>;
+pub(crate) type Acted<S> = Result<(Box<OriginResponse>, ExchangeTimes, S), Failure>;
 
 /// An unsafe request: a task of its own once it is sent, because its answer says what has to go from the cache, whether
 /// its client is still there to hear it or not. One that still queues ends with its client, a call of gRPC always does, and an upload that is cut

@@ -34,9 +34,9 @@ pub(super) fn seed(
     task: &FetchTask,
     guard: &FlightGuard,
     (part, gap): (&Arc<StoredResponse>, Gap),
-    answer: OriginResponse,
+    answer: Box<OriginResponse>,
     times: ExchangeTimes,
-) -> Option<(Arc<StreamingBody>, OriginResponse)> {
+) -> Option<(Arc<StreamingBody>, Box<OriginResponse>)> {
     let complete = gap.complete;
     let is_whole = answer.status == StatusCode::OK;
     let mut fields = whole_fields(&part.head.all_fields(), &answer.fields);
@@ -46,7 +46,7 @@ pub(super) fn seed(
         fields,
         content_length: Some(complete),
         body: Body::Empty,
-        ..answer
+        ..*answer
     };
     let Storability::Storable(_) = judge(guard.request(), &whole, times, &task.settings.policy) else {
         return None;
@@ -62,7 +62,8 @@ pub(super) fn seed(
             Box::pin(Rest::new(gap, answer.body, again))
         }
     };
-    Some((streaming, OriginResponse { body: Body::Stream { length: Some(complete), stream }, ..whole }))
+    let body = Body::Stream { length: Some(complete), stream };
+    Some((streaming, Box::new(OriginResponse { body, ..whole })))
 }
 
 /// How the further gaps are asked for: as the first was, by the same request.

@@ -18,23 +18,26 @@ use super::task::FetchTask;
 use crate::collapse::{FlightGuard, FlightOutcome, Kept};
 use crate::not_stored::NotStored;
 
-/// A 304: the stored response is good again. Gives everything back where it cannot be used.
+/// A 304: the stored response is good again. False where it cannot be used, and the origin has to be asked once more.
 pub(super) fn confirm(
-    task: FetchTask,
-    guard: FlightGuard,
+    task: &FetchTask,
+    guard: &FlightGuard,
     stored: &Arc<StoredResponse>,
-    answer: OriginResponse,
+    answer: Box<OriginResponse>,
     times: ExchangeTimes,
-) -> Option<(FetchTask, FlightGuard)> {
+) -> bool {
     let worker = &task.worker;
     let request = guard.request();
     let selected = stored.head.vary.selects(&request.fields);
     let key = guard.place_of(&stored.head);
     let store = task.settings.store_of(&key, stored);
     match larder_cache::update(&stored.head, request, &answer.fields, times, &task.settings.policy) {
-        Updated::TooLarge => return Some((task, guard)),
+        Updated::TooLarge => return false,
         Updated::Stored(head) => {
-            let Renewed { response: renewed, kept } = renew(&task, &guard, (store, &key), stored, *head)?;
+            let Some(Renewed { response: renewed, kept }) = renew(task, guard, (store, &key), stored, *head)
+            else {
+                return true;
+            };
             match (kept, selected) {
                 (true, true) => {
                     store.replace(&key, stored, Arc::clone(&renewed), || guard.is_valid());
@@ -72,14 +75,14 @@ pub(super) fn confirm(
             match once_more(stored, request, fields, answer) {
                 Some(answer) => {
                     let answer = (StatusCode::NOT_MODIFIED, answer);
-                    pass(&task.settings, &guard, answer, times, Kept::Nothing(reason));
+                    pass(&task.settings, guard, answer, times, Kept::Nothing(reason));
                 }
                 // A part that is not what its client asked for any more: the leader looks again.
                 None => guard.conclude_apart(FlightOutcome::Lost, FlightOutcome::Unshared),
             }
         }
     }
-    None
+    true
 }
 
 /// What was stored until now, as the answer to one more request; `None` where that is a part and the request wants more.
@@ -87,8 +90,8 @@ fn once_more(
     stored: &StoredResponse,
     request: &RequestHead,
     mut fields: HeaderMap,
-    answer: OriginResponse,
-) -> Option<OriginResponse> {
+    answer: Box<OriginResponse>,
+) -> Option<Box<OriginResponse>> {
     let mut range = 0..stored.body.length();
     if let Some(part) = &stored.head.part {
         let received = stored.head.freshness.received.wall;
@@ -103,7 +106,7 @@ fn once_more(
     }
     let content_length = Some(range.end - range.start);
     let body = stored.body.content(range)?;
-    Some(OriginResponse { status: stored.head.status, fields, body, content_length, ..answer })
+    Some(Box::new(OriginResponse { status: stored.head.status, fields, body, content_length, ..*answer }))
 }
 
 struct Renewed {

@@ -23,7 +23,7 @@ use larder_cache::part::Gap;
 use larder_cache::{ExchangeTimes, StaleCause};
 use larder_http::message::RequestHead;
 use larder_origin::{OriginRequest, OriginResponse};
-use larder_store::{CacheKey, RefreshFailure, StoredResponse};
+use larder_store::{CacheKey, RefreshFailure, StoredResponse, StreamingBody};
 use tokio::time::timeout;
 
 use crate::collapse::{FlightGuard, FlightOutcome, Kept};
@@ -39,152 +39,219 @@ pub(crate) use receive::{judge, receive};
 pub(crate) use task::{Candidates, FetchTask};
 
 /// Flies: asks, judges, fills, stores.
-pub(crate) async fn fly(mut task: FetchTask, mut guard: FlightGuard) {
+// Not an `async fn`, which would keep what it is given a second time. What a fetch is made of is copied when it begins.
+pub(crate) fn fly(mut task: FetchTask, mut guard: FlightGuard) -> impl Future<Output = ()> + Send {
     let orphan_time = task.orphan_time();
     // What may stand in for the origin, whatever it is offered in the end.
     let stood = task.offered.selected.clone();
-    loop {
-        let request = request(&task, &guard);
-        let conditional = CONDITIONS.iter().any(|name| request.fields.contains_key(name));
-        let asked = ask(&task.worker, &task.worker_plan, task.origin, request);
-        let answered = tokio::select! {
-            answered = asked => answered,
-            () = abandoned(&guard, orphan_time) => {
-                // Everybody has given up on an origin that said nothing all that time.
-                if guard.is_shared() {
-                    note_failure(&task, stood.as_ref(), RefreshFailure::Dead);
+    async move {
+        loop {
+            let (asked, conditional) = asking(&task, &guard);
+            let answered = tokio::select! {
+                answered = asked => answered,
+                () = abandoned(&guard, orphan_time) => {
+                    // Everybody has given up on an origin that said nothing all that time.
+                    if guard.is_shared() {
+                        note_failure(&task, stood.as_ref(), RefreshFailure::Dead);
+                    }
+                    return;
                 }
-                return;
-            }
-        };
-        let (answer, times) = match answered {
-            Ok(answered) => answered,
-            Err(failure) => {
-                // That there was no room for a refresh says nothing of the origin.
-                if failure.dead && (!failure.queued || guard.has_leader()) {
-                    note_failure(&task, stood.as_ref(), RefreshFailure::Dead);
+            };
+            let (answer, times) = match answered {
+                Ok(answered) => answered,
+                Err(failure) => {
+                    // That there was no room for a refresh says nothing of the origin.
+                    if failure.dead && (!failure.queued || guard.has_leader()) {
+                        note_failure(&task, stood.as_ref(), RefreshFailure::Dead);
+                    }
+                    return guard.conclude(FlightOutcome::Failed(failure));
                 }
-                return guard.conclude(FlightOutcome::Failed(failure));
+            };
+            let said = (answer.status, &answer.fields);
+            if let Some(purging) =
+                task.worker.purge_as_answered(guard.request(), said, &task.settings.policy.controls)
+            {
+                Writing::of_purge(purging).wait().await;
             }
-        };
-        let said = (answer.status, &answer.fields);
-        if let Some(purging) =
-            task.worker.purge_as_answered(guard.request(), said, &task.settings.policy.controls)
-        {
-            Writing::of_purge(purging).wait().await;
-        }
-        let taken = take((task, guard), stood.as_ref(), conditional, (answer, times)).await;
-        match taken {
-            None => return,
-            Some(again) => (task, guard) = again,
+            match take((&mut task, &mut guard), stood.as_ref(), conditional, (answer, times)) {
+                Taken::Over => return,
+                Taken::Again => {}
+                Taken::Whole(answer) => return receive(&task, &guard, answer, times).await,
+                // Boxed: it is rare, and larger than the rest.
+                Taken::Completing(completing) => {
+                    return Box::pin(completing.land(task, guard, times)).await;
+                }
+            }
         }
     }
 }
 
-/// Takes an answer to a request that had conditions or not; `stood` is what may stand in for the origin. Gives task and guard back where
-/// the origin has to be asked once more.
-async fn take(
-    (mut task, mut guard): (FetchTask, FlightGuard),
+/// Asks the origin, with conditions or without.
+fn asking(
+    task: &FetchTask,
+    guard: &FlightGuard,
+) -> (impl Future<Output = Result<(Box<OriginResponse>, ExchangeTimes), Failure>> + Send, bool) {
+    let request = request(task, guard);
+    let conditional = CONDITIONS.iter().any(|name| request.fields.contains_key(name));
+    (ask(&task.worker, &task.worker_plan, task.origin, request), conditional)
+}
+
+/// What an answer comes to.
+enum Taken {
+    /// That was all. Who waits has been told, or is told that nothing came.
+    Over,
+    /// The origin has to be asked once more.
+    Again,
+    /// It is received as it is.
+    Whole(Box<OriginResponse>),
+    /// It completes what is stored in part.
+    Completing(Completing),
+}
+
+/// Takes an answer to a request that had conditions or not; `stood` is what may stand in for the origin.
+fn take(
+    (task, guard): (&mut FetchTask, &mut FlightGuard),
     stood: Option<&Arc<StoredResponse>>,
     conditional: bool,
-    (answer, times): (OriginResponse, ExchangeTimes),
-) -> Option<(FetchTask, FlightGuard)> {
-    if let Some((part, gap)) = task.completing.take() {
-        if is_overtaken(&task, &guard, Some(&part)) {
-            task.settings.remove(&guard.key().of_parts(), &part);
-            return (!task.is_unwanted(&guard)).then(|| asked_again(task, guard));
-        }
-        let lies_on_disks = !part.body.is_in_memory();
-        match answer.status {
-            status
-                if lies_on_disks && (fills(&gap, &part, &answer) || is_same_whole(&part, &gap, &answer)) =>
-            {
-                match complete::seed(&task, &guard, (&part, gap), answer, times) {
-                    Some(seeded) => {
-                        let behind = Behind::after(&task, &guard);
-                        let left = receive::receive_gaps(task, guard, &part, (status, seeded), times).await;
-                        if let Some((behind, left)) = behind.zip(left) {
-                            follow(behind, left);
-                        }
-                        return None;
-                    }
-                    None if task.is_unwanted(&guard) => return None,
-                    // It went meanwhile, or the whole is not to be stored: once more, for all of it.
-                    None => return Some((task, guard)),
-                }
-            }
-            StatusCode::PARTIAL_CONTENT if !lies_on_disks && fills(&gap, &part, &answer) => {
-                receive::receive_rest(task, guard, (&part, &gap), answer, times).await;
-                return None;
-            }
-            // Nothing that fits: once more, for the whole. What is there is of something else, or of nobody knows what.
-            StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => {
-                task.settings.remove(&guard.key().of_parts(), &part);
-                if task.is_unwanted(&guard) {
-                    return None;
-                }
-                return Some((task, guard));
-            }
-            status if task.is_unwanted(&guard) => {
-                // Of something else as well.
-                if status == StatusCode::OK {
-                    task.settings.remove(&guard.key().of_parts(), &part);
-                }
-                return None;
-            }
-            _ => {}
-        }
-    }
+    (answer, times): (Box<OriginResponse>, ExchangeTimes),
+) -> Taken {
+    let answer = match task.completing.take() {
+        None => answer,
+        Some(completing) => match take_completing((task, guard), completing, (answer, times)) {
+            Ok(answer) => answer,
+            Err(taken) => return taken,
+        },
+    };
     if let Some(stored) = stood {
         stored.refreshing.recovered();
     }
     if answer.status != StatusCode::NOT_MODIFIED {
-        if let Some(stored) = stand_in(&task, (guard.key(), stood), answer.status) {
-            note_failure(&task, stood, RefreshFailure::Error);
+        if let Some(stored) = stand_in(task, (guard.key(), stood), answer.status) {
+            note_failure(task, stood, RefreshFailure::Error);
             guard.conclude(FlightOutcome::StandIn { stored, since: task.since, status: answer.status });
-            return None;
+            return Taken::Over;
         }
-        let freshness = match is_overtaken(&task, &guard, stood) {
+        let freshness = match is_overtaken(task, guard, stood) {
             true => None,
-            false => update_by_head(&task, &guard, &answer, times),
+            false => update_by_head(task, guard, &answer, times),
         };
         if let Some(freshness) = freshness {
             let answer = (answer.status, answer);
-            pass(&task.settings, &guard, answer, times, Kept::Updated(freshness));
-            return None;
+            pass(&task.settings, guard, answer, times, Kept::Updated(freshness));
+            return Taken::Over;
         }
-        receive(task, guard, answer, times).await;
-        return None;
+        return Taken::Whole(answer);
     }
     if task.offered.is_empty() {
         // Under a mark the conditions are the client's own, and so is the answer to them.
-        match conditional {
-            true => receive(task, guard, answer, times).await,
-            false => guard.conclude(FlightOutcome::Failed(Failure::UNASKED_NOT_MODIFIED)),
+        if conditional {
+            return Taken::Whole(answer);
         }
-        return None;
+        guard.conclude(FlightOutcome::Failed(Failure::UNASKED_NOT_MODIFIED));
+        return Taken::Over;
     }
     if let Some(stored) = task.offered.confirmed_by(&answer.fields)
         && !fetch::varies_on_ours(&answer.fields)
     {
-        if is_overtaken(&task, &guard, Some(&stored)) {
-            return Some(asked_again(task, guard));
+        if is_overtaken(task, guard, Some(&stored)) {
+            return ask_again(task, guard);
         }
-        match confirm(task, guard, &stored, answer, times) {
-            None => return None,
-            Some(again) => (task, guard) = again,
+        if confirm(task, guard, &stored, answer, times) {
+            return Taken::Over;
         }
     }
     // It confirms something that is not here, or cannot be used: once more, without conditions.
     task.offered = Candidates::default();
-    Some((task, guard))
+    Taken::Again
+}
+
+/// Takes an answer to a request for what a stored part lacks. Gives it back where it is as good as any.
+#[inline(never)]
+fn take_completing(
+    (task, guard): (&mut FetchTask, &mut FlightGuard),
+    (part, gap): (Arc<StoredResponse>, Gap),
+    (answer, times): (Box<OriginResponse>, ExchangeTimes),
+) -> Result<Box<OriginResponse>, Taken> {
+    // For gaps that nobody waits for, the whole is not asked for in their place.
+    let again = |task: &FetchTask, guard: &FlightGuard| match task.is_unwanted(guard) {
+        true => Taken::Over,
+        false => Taken::Again,
+    };
+    if is_overtaken(task, guard, Some(&part)) {
+        task.settings.remove(&guard.key().of_parts(), &part);
+        if task.is_unwanted(guard) {
+            return Err(Taken::Over);
+        }
+        return Err(ask_again(task, guard));
+    }
+    let lies_on_disks = !part.body.is_in_memory();
+    match answer.status {
+        status if lies_on_disks && (fills(&gap, &part, &answer) || is_same_whole(&part, &gap, &answer)) => {
+            let Some(whole) = complete::seed(task, guard, (&part, gap), answer, times) else {
+                // It went meanwhile, or the whole is not to be stored: once more, for all of it.
+                return Err(again(task, guard));
+            };
+            let behind = Behind::after(task, guard);
+            Err(Taken::Completing(Completing::Gaps { part, status, whole, behind }))
+        }
+        StatusCode::PARTIAL_CONTENT if !lies_on_disks && fills(&gap, &part, &answer) => {
+            Err(Taken::Completing(Completing::Rest { part, gap, answer }))
+        }
+        // Nothing that fits: once more, for the whole. What is there is of something else, or of nobody knows what.
+        StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => {
+            task.settings.remove(&guard.key().of_parts(), &part);
+            Err(again(task, guard))
+        }
+        status if task.is_unwanted(guard) => {
+            // Of something else as well.
+            if status == StatusCode::OK {
+                task.settings.remove(&guard.key().of_parts(), &part);
+            }
+            Err(Taken::Over)
+        }
+        _ => Ok(answer),
+    }
 }
 
 /// For everything, and by a request that comes after the purge.
-fn asked_again(mut task: FetchTask, mut guard: FlightGuard) -> (FetchTask, FlightGuard) {
+fn ask_again(task: &mut FetchTask, guard: &mut FlightGuard) -> Taken {
     guard.is_newer_than(task.worker.proxy.invalidations.current());
     task.offered = Candidates::default();
-    (task, guard)
+    Taken::Again
+}
+
+/// What is stored in part, and the answer that completes it.
+enum Completing {
+    /// The part lies on disks, and is filled up there.
+    Gaps {
+        part: Arc<StoredResponse>,
+        /// What the origin answered.
+        status: StatusCode,
+        /// The part's body as one that grows, and the answer as that of the whole.
+        whole: (Arc<StreamingBody>, Box<OriginResponse>),
+        /// What may follow.
+        behind: Option<Box<Behind>>,
+    },
+    /// The part is in memory, and the answer is the rest of it.
+    Rest { part: Arc<StoredResponse>, gap: Gap, answer: Box<OriginResponse> },
+}
+
+impl Completing {
+    async fn land(self, task: FetchTask, guard: FlightGuard, times: ExchangeTimes) {
+        match self {
+            Self::Gaps { part, status, whole, behind } => {
+                let left = receive::receive_gaps(&task, &guard, &part, (status, whole), times).await;
+                // What follows is a flight of its own.
+                drop(guard);
+                if let Some((behind, left)) = behind.zip(left) {
+                    follow(behind, left);
+                }
+            }
+            Self::Rest { part, gap, answer } => {
+                receive::receive_rest(&task, &guard, (&part, &gap), answer, times).await;
+            }
+        }
+    }
 }
 
 /// Whether a purge that came after the request was sent names what it asked about. An answer may give it other names, and these would
@@ -272,3 +339,5 @@ async fn abandoned(guard: &FlightGuard, orphan_time: Duration) {
 
 #[cfg(test)]
 mod model;
+#[cfg(test)]
+mod tests;

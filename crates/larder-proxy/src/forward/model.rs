@@ -22,7 +22,7 @@ use larder_cache::ExchangeTimes;
 use larder_http::message::RequestHead;
 use larder_store::{CacheKey, StoredResponse};
 
-use super::{CONDITIONS, Candidates, FetchTask, request, take};
+use super::{CONDITIONS, Candidates, FetchTask, Taken, receive, request, take};
 use crate::collapse::{FlightGuard, FlightOutcome, FlightRequest, Follower, Role, SharedResponse};
 use crate::fetch;
 use crate::invalidation::Judge;
@@ -258,10 +258,12 @@ impl Model {
             return;
         }
         let index = self.dice.below(self.flying.len() as u64) as usize;
-        let Flying { mut task, mut guard, _leader, url, mut begun } = self.flying.swap_remove(index);
+        let Flying { task, guard, _leader, url, mut begun } = self.flying.swap_remove(index);
         let (stood, key) = (task.offered.selected.clone(), guard.key().clone());
+        let mut under_way = Some((task, guard));
         for _ in 0..4 {
-            let sent = request(&task, &guard).fields;
+            let Some((task, guard)) = &mut under_way else { break };
+            let sent = request(task, guard).fields;
             let conditional = CONDITIONS.iter().any(|name| sent.contains_key(name));
             self.seen.completed += u64::from(task.completing.is_some());
             let offered =
@@ -273,9 +275,19 @@ impl Model {
             let landed = self.map.now();
             self.happened
                 .push(format!("{landed}: {url:?} of {begun} lands, {} {:?}", answer.status, answer.fields));
-            match take((task, guard), stood.as_ref(), conditional, (answer, times)).await {
-                None => break,
-                Some(again) => (task, guard) = again,
+            let answer = (Box::new(answer), times);
+            match take((&mut *task, &mut *guard), stood.as_ref(), conditional, answer) {
+                Taken::Again => {}
+                Taken::Over => under_way = None,
+                Taken::Whole(answer) => {
+                    receive(task, guard, answer, times).await;
+                    under_way = None;
+                }
+                Taken::Completing(completing) => {
+                    if let Some((task, guard)) = under_way.take() {
+                        completing.land(task, guard, times).await;
+                    }
+                }
             }
             begun = self.map.now();
         }

@@ -11,11 +11,12 @@ use http::{Method, StatusCode};
 use larder_cache::completion::{keep_names, same_representation, whole_fields};
 use larder_cache::part::{Gap, Part};
 use larder_cache::{CachePolicy, ExchangeTimes, NotStorable, Storability, StoredHead, directives};
-use larder_http::body::BodyError;
+use larder_http::body::{Body, BodyError};
 use larder_http::fields::litespeed;
 use larder_http::message::RequestHead;
+use larder_observe::CacheId;
 use larder_origin::OriginResponse;
-use larder_store::{CacheKey, Finished, StoredResponse, StreamingBody};
+use larder_store::{Finished, Reservation, Store, StoredResponse, StreamingBody};
 
 use super::gaps::KeptPart;
 use super::keep::Keeper;
@@ -38,12 +39,11 @@ const UNREAD_BYTES_MAX: u64 = 16 << 20;
 pub(super) fn pass(
     settings: &RuleSettings,
     guard: &FlightGuard,
-    (forward_status, mut answer): (StatusCode, OriginResponse),
+    (forward_status, mut answer): (StatusCode, Box<OriginResponse>),
     times: ExchangeTimes,
     kept: Kept,
 ) {
     directives::strip(&mut answer.fields, &settings.policy.controls);
-    let answer = Box::new(answer);
     let passed = PassedAnswer { answer, forward_status, delay: times.delay(), kept };
     let for_followers = match is_leaders_own(kept) {
         true => FlightOutcome::NotForOthers,
@@ -62,61 +62,61 @@ fn is_leaders_own(kept: Kept) -> bool {
 
 /// Judges an answer and lets it land.
 pub(crate) async fn receive(
-    task: FetchTask,
-    guard: FlightGuard,
-    answer: OriginResponse,
+    task: &FetchTask,
+    guard: &FlightGuard,
+    answer: Box<OriginResponse>,
     times: ExchangeTimes,
 ) {
     let forward_status = answer.status;
-    land(task, guard, forward_status, (answer, None), times).await;
+    if let Some(landing) = land((task, guard), forward_status, (answer, None), times) {
+        landing.fill().await;
+    }
 }
 
 /// The rest of what is stored in part: with that part it is the whole, as if the origin had sent it (RFC 9111 3.4).
 pub(super) async fn receive_rest(
-    task: FetchTask,
-    guard: FlightGuard,
+    task: &FetchTask,
+    guard: &FlightGuard,
     (part, gap): (&StoredResponse, &Gap),
-    answer: OriginResponse,
+    mut answer: Box<OriginResponse>,
     times: ExchangeTimes,
 ) {
     let Some(missing) = gap.at_one_end() else { return };
-    let OriginResponse { status: forward_status, fields, body, .. } = answer;
-    let mut fields = whole_fields(&part.head.all_fields(), &fields);
+    let forward_status = answer.status;
+    let mut fields = whole_fields(&part.head.all_fields(), &answer.fields);
     keep_names(&part.head, &mut fields);
-    let answer = OriginResponse {
-        status: StatusCode::OK,
-        fields,
-        body: completed(Arc::clone(&part.body), missing, gap.complete, body),
-        content_length: Some(gap.complete),
-        ..answer
-    };
-    let (settings, key) = (Arc::clone(&task.settings), guard.key().of_parts());
-    let landed = land(task, guard, forward_status, (answer, None), times).await;
-    end_misfit(&settings, &key, part, landed.as_ref());
+    let body = std::mem::replace(&mut answer.body, Body::Empty);
+    let body = completed(Arc::clone(&part.body), missing, gap.complete, body);
+    let content_length = Some(gap.complete);
+    *answer = OriginResponse { status: StatusCode::OK, fields, body, content_length, ..*answer };
+    if let Some(landing) = land((task, guard), forward_status, (answer, None), times) {
+        let received = landing.fill().await;
+        end_misfit((task, guard), part, &received);
+    }
 }
 
 /// The gaps of what lies on disks, where it is filled up.
 pub(super) async fn receive_gaps(
-    task: FetchTask,
-    guard: FlightGuard,
+    task: &FetchTask,
+    guard: &FlightGuard,
     part: &StoredResponse,
-    (forward_status, (streaming, answer)): (StatusCode, (Arc<StreamingBody>, OriginResponse)),
+    (forward_status, (streaming, answer)): (StatusCode, (Arc<StreamingBody>, Box<OriginResponse>)),
     times: ExchangeTimes,
 ) -> Option<KeptPart> {
-    let (settings, key) = (Arc::clone(&task.settings), guard.key().of_parts());
-    let landed = land(task, guard, forward_status, (answer, Some(streaming)), times).await;
-    end_misfit(&settings, &key, part, landed.as_ref());
-    let Received { filled, part } = landed?;
+    let received = land((task, guard), forward_status, (answer, Some(streaming)), times)?.fill().await;
+    end_misfit((task, guard), part, &received);
+    let Received { filled, part } = received;
     // An origin that knows no ranges would send everything once more.
     let is_left = matches!(filled, Filled::InPart) && forward_status == StatusCode::PARTIAL_CONTENT;
     part.filter(|_| is_left)
 }
 
 /// A part that was not what it said: the next request shall not be completed from it again.
-fn end_misfit(settings: &RuleSettings, key: &CacheKey, part: &StoredResponse, landed: Option<&Received>) {
-    if let Some(Received { filled: Filled::Broken(BodyError::Framing), .. }) = landed {
-        for (store, _) in settings.stores() {
-            store.discard(key, |other| Arc::ptr_eq(&other.body, &part.body));
+fn end_misfit((task, guard): (&FetchTask, &FlightGuard), part: &StoredResponse, received: &Received) {
+    if let Filled::Broken(BodyError::Framing) = received.filled {
+        let key = guard.key().of_parts();
+        for (store, _) in task.settings.stores() {
+            store.discard(&key, |other| Arc::ptr_eq(&other.body, &part.body));
         }
     }
 }
@@ -150,40 +150,59 @@ struct Received {
     part: Option<KeptPart>,
 }
 
-async fn land(
-    task: FetchTask,
-    guard: FlightGuard,
+/// A body on its way to those who wait for it, and into the store.
+struct Landing<'a> {
+    task: &'a FetchTask,
+    guard: &'a FlightGuard,
+    /// The store that it is for.
+    store: &'a Arc<Store>,
+    store_id: CacheId,
+    head: Arc<StoredHead>,
+    body: Body,
+    streaming: AbortOnDrop,
+    /// For the head; `None` where nothing is stored.
+    room: Option<Reservation>,
+    storing: Arc<Storing>,
+    /// Why it would not be kept whole, were it not.
+    unkept: NotStored,
+    /// It is kept as far as is known.
+    is_kept: bool,
+}
+
+/// Judges an answer, and tells all who wait. `None` where nothing of it is left to be filled.
+// Apart from the filling: what is known here only would be part of each fetch until its end.
+fn land<'a>(
+    (task, guard): (&'a FetchTask, &'a FlightGuard),
     forward_status: StatusCode,
-    (answer, seeded): (OriginResponse, Option<Arc<StreamingBody>>),
+    (answer, seeded): (Box<OriginResponse>, Option<Arc<StreamingBody>>),
     times: ExchangeTimes,
-) -> Option<Received> {
-    let freshness = match judge(guard.request(), &answer, times, &task.settings.policy) {
+) -> Option<Landing<'a>> {
+    let FetchTask { worker, worker_plan, settings, seldom, before, .. } = task;
+    let freshness = match judge(guard.request(), &answer, times, &settings.policy) {
         Storability::Storable(freshness) => freshness,
         Storability::NotStorable(reason) => {
-            task.worker.metrics.not_stored(&NotStored::Rule(reason));
+            worker.metrics.not_stored(&NotStored::Rule(reason));
             let kept = Kept::Nothing(reason);
             if reason.outdates(answer.status) {
-                end_before((&task.settings, task.before.as_ref()), &guard, None);
+                end_before((settings, before.as_ref()), guard, None);
             }
             if guard.is_shared() && !is_leaders_own(kept) {
-                mark(&task.worker, &task.worker_plan, &task.settings, &guard);
+                mark(worker, worker_plan, settings, guard);
             }
-            pass(&task.settings, &guard, (forward_status, answer), times, kept);
+            pass(settings, guard, (forward_status, answer), times, kept);
             return None;
         }
     };
     if answer.body.length().or(answer.content_length) > Some(UNREAD_BYTES_MAX) && guard.gives_up_unread() {
-        task.worker.metrics.not_stored(&NotStored::Unread);
-        pass(&task.settings, &guard, (forward_status, answer), times, Kept::Unread);
+        worker.metrics.not_stored(&NotStored::Unread);
+        pass(settings, guard, (forward_status, answer), times, Kept::Unread);
         return None;
     }
-    let orphan_time = task.orphan_time();
-    let FetchTask { worker, worker_plan, settings, seldom, before, .. } = task;
     let shareable = freshness.is_shareable();
     if !shareable && guard.is_shared() {
-        mark(&worker, &worker_plan, &settings, &guard);
+        mark(worker, worker_plan, settings, guard);
     }
-    let OriginResponse { status, fields, body, content_length, .. } = answer;
+    let OriginResponse { status, fields, body, content_length, .. } = *answer;
     let age = fields.get(AGE).cloned();
     let declared = body.length().or(content_length);
     let (store, store_id) = settings.place_for(status, &fields, declared);
@@ -196,7 +215,7 @@ async fn land(
     let head = Arc::new(head);
     let key = guard.place_of(&head);
     let overhead = StoredResponse::overhead_bytes(&head, &key);
-    let storable = facts::storable(store, (&key, &head), declared, seldom);
+    let storable = facts::storable(store, (&key, &head), declared, *seldom);
     // What goes on from a part was taken when that began.
     let storable = Storable { is_too_large: storable.is_too_large && seeded.is_none(), ..storable };
     let (unkept, room) = match next(&Facts::Storable(storable), Counters::default()).0 {
@@ -209,7 +228,7 @@ async fn land(
     let streaming = seeded.or_else(|| streaming.flatten());
     let not_stored = (streaming.is_none() || room.is_none()).then_some(unkept.token());
     if not_stored.is_some() && !seldom {
-        end_before((&settings, before.as_ref()), &guard, Some(&head));
+        end_before((settings, before.as_ref()), guard, Some(&head));
     }
     let streaming = streaming.unwrap_or_else(|| StreamingBody::pass(store, &key, declared, guard.audience()));
     let storing = Arc::<Storing>::default();
@@ -231,53 +250,64 @@ async fn land(
         }
         guard.conclude(for_leader);
     }
-    let _cut = AbortOnDrop(&streaming);
-    let has_outgrown = AtomicBool::new(not_stored.is_some());
-    let outgrows = || {
-        if !has_outgrown.swap(true, Ordering::Relaxed) {
-            end_before((&settings, before.as_ref()), &guard, Some(&head));
-        }
-    };
-    let passing = || {
-        guard.close();
-        outgrows();
-    };
-    let gives_up = |arrived| arrived > UNREAD_BYTES_MAX && guard.gives_up_unread();
-    let around = Around { passing, gives_up, orphan_time };
-    let settled = |outcome: Result<(), NotStored>| {
-        storing.settle(outcome.map_err(NotStored::token));
-        worker.proxy.note_outcome(store_id, &key, outcome);
-    };
-    let mut part = None;
-    let commit = |finished: &Finished| {
-        let Some(room) = room else { return };
-        let keeper = Keeper { worker: &worker, settings: &settings, guard: &guard, store, store_id };
-        match finished {
-            Finished::Whole(body) => settled(keeper.keep(Arc::clone(&head), Arc::clone(body), room)),
-            Finished::Part { body, runs, complete } => {
-                let kept = keeper.keep_runs(&head, body, (runs, *complete));
-                part = kept.map(|kept| (kept, store_id));
+    let (streaming, is_kept) = (AbortOnDrop(streaming), not_stored.is_none());
+    Some(Landing { task, guard, store, store_id, head, body, streaming, room, storing, unkept, is_kept })
+}
+
+impl Landing<'_> {
+    /// Fills the body, and keeps it where it may be kept.
+    async fn fill(mut self) -> Received {
+        let FetchTask { worker, settings, seldom, before, .. } = self.task;
+        let (guard, head, streaming) = (self.guard, &self.head, &*self.streaming.0);
+        let has_outgrown = AtomicBool::new(!self.is_kept);
+        let outgrows = || {
+            if !has_outgrown.swap(true, Ordering::Relaxed) {
+                end_before((settings, before.as_ref()), guard, Some(head));
             }
-            Finished::Passed => {}
+        };
+        let passing = || {
+            guard.close();
+            outgrows();
+        };
+        let gives_up = |arrived| arrived > UNREAD_BYTES_MAX && guard.gives_up_unread();
+        let around = Around { passing, gives_up, orphan_time: self.task.orphan_time() };
+        let (storing, store, store_id) = (&self.storing, self.store, self.store_id);
+        let settled = |outcome: Result<(), NotStored>| {
+            storing.settle(outcome.map_err(NotStored::token));
+            worker.proxy.note_outcome(store_id, &guard.place_of(head), outcome);
+        };
+        let (body, room) = (std::mem::replace(&mut self.body, Body::Empty), self.room.take());
+        let mut part = None;
+        let commit = |finished: &Finished| {
+            let Some(room) = room else { return };
+            let keeper = Keeper { worker, settings, guard, store, store_id };
+            match finished {
+                Finished::Whole(body) => settled(keeper.keep(Arc::clone(head), Arc::clone(body), room)),
+                Finished::Part { body, runs, complete } => {
+                    let kept = keeper.keep_runs(head, body, (runs, *complete));
+                    part = kept.map(|kept| (kept, store_id));
+                }
+                Finished::Passed => {}
+            }
+        };
+        let filled = fill(streaming, body, around, commit).await;
+        // With its last bytes, perhaps, and with nobody there to read them.
+        if !matches!(filled, Filled::Kept | Filled::Broken(_)) && !streaming.is_keeping() {
+            outgrows();
         }
-    };
-    let filled = fill(&streaming, body, around, commit).await;
-    // With its last bytes, perhaps, and with nobody there to read them.
-    if !matches!(filled, Filled::Kept | Filled::Broken(_)) && !streaming.is_keeping() {
-        outgrows();
+        let lost = match filled {
+            Filled::Kept => None,
+            Filled::Unread => Some(NotStored::Unread),
+            Filled::InPart | Filled::Passed => Some(streaming.loss().map_or(self.unkept, NotStored::of)),
+            Filled::Broken(_) | Filled::Abandoned if *seldom => Some(NotStored::MinUses),
+            Filled::Broken(_) | Filled::Abandoned => Some(NotStored::Incomplete),
+        };
+        if let Some(reason) = lost {
+            worker.metrics.not_stored(&reason);
+            settled(Err(reason));
+        }
+        Received { filled, part }
     }
-    let lost = match filled {
-        Filled::Kept => None,
-        Filled::Unread => Some(NotStored::Unread),
-        Filled::InPart | Filled::Passed => Some(streaming.loss().map_or(unkept, NotStored::of)),
-        Filled::Broken(_) | Filled::Abandoned if seldom => Some(NotStored::MinUses),
-        Filled::Broken(_) | Filled::Abandoned => Some(NotStored::Incomplete),
-    };
-    if let Some(reason) = lost {
-        worker.metrics.not_stored(&reason);
-        settled(Err(reason));
-    }
-    Some(Received { filled, part })
 }
 
 /// What the origin says now cannot be kept, and what is stored is not what it says any more. What a visitor with a
@@ -309,9 +339,9 @@ fn mark(worker: &Worker, worker_plan: &WorkerPlan, settings: &RuleSettings, guar
 }
 
 /// Cuts the readers of a fill whose task is dropped before its end; after the end it changes nothing.
-struct AbortOnDrop<'a>(&'a StreamingBody);
+struct AbortOnDrop(Arc<StreamingBody>);
 
-impl Drop for AbortOnDrop<'_> {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort(BodyError::Lost);
     }

@@ -202,7 +202,7 @@ fn enter(
     route::drop_unkeyed_fields(head, trusted);
     let (index, site) = plan.router.site(head.authority.host()).ok_or(Failure::UNKNOWN_HOST)?;
     let rule = site.rule_for(head).map_err(|_| Failure::CLIMBING_PATH)?;
-    if head.fields.contains_key(VIA) && fetch::is_looping(&head.fields) {
+    if !head.fields.is_empty() && head.fields.contains_key(VIA) && fetch::is_looping(&head.fields) {
         return Err(Failure::LOOP);
     }
     let server = take_server(&worker_plan, site.settings.origin, head);

@@ -97,7 +97,7 @@ impl ForGet {
         worker_plan: &Arc<WorkerPlan>,
         exchange: &mut Exchange,
         origin: usize,
-        (answer, times): (OriginResponse, ExchangeTimes),
+        (answer, times): (Box<OriginResponse>, ExchangeTimes),
     ) -> Reply {
         self.guard.began(times.request);
         let uses = facts::uses(&self.settings, None, || worker.proxy.uses.count(self.guard.key().hash()));
@@ -120,7 +120,8 @@ impl ForGet {
             completing: None,
             is_behind: false,
         };
-        tokio::spawn(Box::pin(forward::receive(task, self.guard, answer, times)));
+        let guard = self.guard;
+        tokio::spawn(Box::pin(async move { forward::receive(&task, &guard, answer, times).await }));
         let mut status = CacheStatus::new(Outcome::Own);
         let now = worker.proxy.clock.now();
         match leader.outcome(drop).await {
