@@ -1,6 +1,6 @@
 //! Numbers, tables and memos of invalidations (`larder-proxy`, `invalidation`): what is purged is never good again.
 //!
-//! In: threads that purge, that look, that begin to fetch, and that walk ([`retirement`]). What has to hold: once a purge has returned, a look finds what it
+//! In: threads that purge, that look, that begin to fetch, and that walk (`retirement`). What has to hold: once a purge has returned, a look finds what it
 //! names to be gone, whatever the response remembers; and what was fetched after it is good.
 #![allow(
     dead_code,
