@@ -170,6 +170,16 @@ impl Index {
         self.let_go(removed.and_then(|entry| entry.kept));
     }
 
+    /// The same, unless another file has its name by now.
+    pub(super) fn forget_file(&self, name: &Name, inode: u64) {
+        let removed = {
+            let mut shard = self.shard(name).write();
+            let is_it = shard.get(name).is_some_and(|entry| entry.inode == inode);
+            is_it.then(|| shard.remove(name)).flatten()
+        };
+        self.let_go(removed.and_then(|entry| entry.kept));
+    }
+
     /// Keeps an open file; where too many are kept, the one that has been for longest goes.
     pub(super) fn keep(&self, name: &Name, hit: &Arc<FileHit>, now: SystemTime) {
         if self.files_kept_max() == 0 || !hit.is_settled(now) {

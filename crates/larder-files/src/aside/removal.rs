@@ -59,7 +59,7 @@ impl Directory {
         match removed {
             Ok(Sliced::All) => {
                 if let Some(path) = &aside.path {
-                    self.index.forget_directory(path);
+                    self.forget_directory(path);
                 }
             }
             Ok(Sliced::Some) => self.asides.add(aside),
@@ -77,15 +77,22 @@ impl Directory {
         }
     }
 
-    /// What of it was known under its name goes.
+    /// What of it was known under its name goes, unless something else has that by now.
     fn forget_below(&self, path: &[u8], below: &[&[u8]], last: &[u8], status: &Status) {
         let path = [&[path], below, &[last]].concat().join(&b'/');
         if status.is_directory() {
-            self.index.forget_directory(&path);
+            self.forget_directory(&path);
         } else {
             let name = Name::found(&path);
-            self.index.forget(&name);
+            self.index.forget_file(&name, status.inode);
             self.tree.forget_beside(&name, status);
+        }
+    }
+
+    fn forget_directory(&self, path: &[u8]) {
+        // On the thread that makes directories: none comes in between.
+        if !Status::at(self.tree.root(), path).is_ok_and(|status| status.is_directory()) {
+            self.index.forget_directory(path);
         }
     }
 }

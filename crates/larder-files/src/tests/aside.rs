@@ -65,6 +65,42 @@ fn everything_below_a_path_goes_whoever_put_it_there() {
 }
 
 #[test]
+fn what_was_stored_anew_below_a_path_stays_known_and_counted() {
+    let fixture = Fixture::new(1 << 26);
+    let targets: Vec<String> = (0..3000).map(|k| format!("/img/{}/{k}", k % 7)).collect();
+    targets.iter().for_each(|target| write(&fixture, &format!("h{target}")));
+    let (count, counted) = counter();
+    fixture.store.remove_below("/img/", &wanted(&["h"]), &counted).unwrap();
+    // While most of what was renamed is still to be removed, some of it is stored anew.
+    let held = hold_up(&fixture.store);
+    let anew: Vec<_> = targets.iter().step_by(30).collect();
+    let stored: Vec<_> = anew.iter().map(|target| put_later(&fixture.store, target, b"anew")).collect();
+    drop(held);
+    stored.into_iter().for_each(|told| told.recv().unwrap().unwrap());
+    wait(|| count.load(Ordering::Relaxed) == 3000 && is_empty(&fixture.path(".larder/aside")));
+    assert!(fixture.store.flush());
+    let other = Fixture::new(1 << 26);
+    // That of the host was made by hand, and is met by the next count.
+    std::fs::create_dir(other.path("h")).unwrap();
+    anew.iter().for_each(|target| put(&other.store, target, b"anew").unwrap());
+    let [taken, expected] = [&fixture, &other].map(|fixture| {
+        let usage = fixture.store.usage();
+        (usage.files, usage.bytes, usage.inodes)
+    });
+    assert_eq!(taken, expected);
+    anew.iter().for_each(|target| check(&fixture.store, target, Some(("anew", true))));
+}
+
+/// Stores a response, and tells when that is done.
+fn put_later(store: &FileStore, path: &str, body: &'static [u8]) -> mpsc::Receiver<Result<(), Refused>> {
+    let (tell, told) = mpsc::sync_channel(1);
+    let mut fill = store.begin(&uri(path), Some(body.len() as u64)).unwrap();
+    fill.write(Bytes::from_static(body)).unwrap();
+    fill.commit(meta(), || true, Box::new(move |done| tell.send(done).unwrap()));
+    told
+}
+
+#[test]
 fn a_host_goes_and_so_do_all() {
     let fixture = Fixture::new(1 << 24);
     for name in ["h/a", "h/b/c", "other/a", "third/a"] {
