@@ -1,8 +1,8 @@
 //! Whether `larder warm` keeps up with a load tool that asks for the same list.
 //!
 //! In: ten thousand URLs, and an empty larder for each run. Out: how long `larder warm` took for the list and how long h2load, with
-//! as many requests under way at once; and this program's own client, which does nothing but ask. All run on the load's core, where the origin is, and the origin has to have been asked once
-//! for each URL. h2load hands the list to each of its connections, so there is a list and an h2load for each of them.
+//! as many requests under way at once; and this program's own client, which does nothing but ask. All run on the load's core, where the origin is.
+//! The origin has to have been asked once for each URL. h2load hands the list to each of its connections, so there is a list and an h2load for each of them.
 
 use std::fs;
 use std::net::SocketAddr;

@@ -51,8 +51,8 @@ fn a_directory_of_plain_files_that_is_absent_was_not_walked_through() {
     fixture.stores[0].1.close();
 }
 
-/// Has `act` happen while a walk is under way, when it has noted what there is and has looked at nothing yet: the lock of sweeps through
-/// memory stands before that, and a walk that has noted the stores holds another count of each.
+/// Has `act` happen while a walk is under way, when it has noted what there is and has looked at nothing yet. The lock of sweeps through
+/// memory stands before that. A walk that has noted the stores holds another count of each.
 fn in_the_midst_of_a_walk(worker: Weak<Worker>, store: &Arc<Store>, act: impl FnOnce()) {
     let proxy = Arc::clone(&worker.upgrade().unwrap().proxy);
     let before = Arc::weak_count(store);

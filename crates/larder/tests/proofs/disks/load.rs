@@ -218,7 +218,7 @@ impl Load {
         true
     }
 
-    /// Whether larder has cut one more client of a large body than is known here: its store let go of that, because readers had more of
+    /// Whether larder has cut one more client of a large body than is known here. Its store let go of that, because readers had more of
     /// what is gone than they may, and the origin had the rest of another version only.
     async fn is_let_go(&self) -> bool {
         let answer = within("metrics", get(self.admin, "/metrics")).await;
