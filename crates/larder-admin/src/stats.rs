@@ -4,16 +4,18 @@
 //! what runs at the origins and what failed there, the log) is added by the binary, which alone knows it. Times are
 //! seconds, sizes bytes; a ratio or percentile of nothing is null.
 
+mod figures;
+mod pages;
+
 use std::collections::BTreeMap;
 
 use larder_http::time::WallTime;
-use larder_observe::{Count, HistogramSnapshot, Snapshot};
+use larder_observe::{Count, Snapshot};
 use serde::Serialize;
 
 use crate::health::Health;
-
-/// How often, by token.
-pub type Counts = BTreeMap<&'static str, u64>;
+pub use figures::{Counts, LatencyStats};
+pub use pages::PageStats;
 
 /// Everything that `/stats` shows.
 #[derive(Clone, Debug, Serialize)]
@@ -52,6 +54,8 @@ pub struct Stats {
     pub stores: Vec<StoreStats>,
     /// By origin.
     pub origins: Vec<OriginStats>,
+    /// Pages that were put together from fragments.
+    pub pages: PageStats,
     /// Responses that were not stored, by reason.
     pub not_stored: Counts,
     /// Invalidations, by kind.
@@ -82,23 +86,6 @@ pub struct ListenerStats {
 pub struct WorkerStats {
     /// Tasks alive on its runtime.
     pub tasks: usize,
-}
-
-/// Durations in seconds; percentiles are at most a quarter too high.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct LatencyStats {
-    /// How many.
-    pub count: u64,
-    /// Their mean.
-    pub mean: Option<f64>,
-    /// The median.
-    pub p50: Option<f64>,
-    /// What nine of ten stay within.
-    pub p90: Option<f64>,
-    /// What 99 of 100 stay within.
-    pub p99: Option<f64>,
-    /// What 999 of 1000 stay within.
-    pub p999: Option<f64>,
 }
 
 /// One site.
@@ -230,20 +217,6 @@ fn ratio((part, whole): (u64, u64)) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-impl From<&HistogramSnapshot> for LatencyStats {
-    fn from(histogram: &HistogramSnapshot) -> Self {
-        let count = histogram.count();
-        Self {
-            count,
-            mean: (count > 0).then(|| histogram.sum_seconds() / count as f64),
-            p50: histogram.percentile(0.5),
-            p90: histogram.percentile(0.9),
-            p99: histogram.percentile(0.99),
-            p999: histogram.percentile(0.999),
-        }
-    }
-}
-
 impl Stats {
     /// What the counters know at `now`. Listeners, connections, refusals, tiers, evictions, the origins' requests in
     /// flight and failures, and the log are left empty.
@@ -270,6 +243,7 @@ impl Stats {
             sites,
             stores: snapshot.caches.iter().map(StoreStats::from).collect(),
             origins: snapshot.origins.iter().map(OriginStats::from).collect(),
+            pages: snapshot.into(),
             not_stored: counts(&snapshot.not_stored),
             invalidations: counts(&snapshot.invalidations),
             refreshes: counts(&snapshot.refreshes),
@@ -342,7 +316,7 @@ impl From<&larder_observe::OriginSnapshot> for OriginStats {
 mod tests {
     use super::*;
     use http::{Method, StatusCode};
-    use larder_observe::{Label, Metrics, Served, Vocabulary};
+    use larder_observe::{Label, Metrics, PageHow, Served, Vocabulary};
     use std::time::Duration;
 
     struct Reason(usize);
@@ -359,6 +333,7 @@ mod tests {
     #[test]
     fn the_counters_are_told_in_full() {
         let vocabulary = Vocabulary::of::<Reason, Reason, Reason, Reason>();
+        let vocabulary = vocabulary.with_assembly::<Reason, Reason, Reason>(&[]);
         let metrics = Metrics::new(1, vocabulary, WallTime::from_secs(10), "1.2.3");
         let (site, store, origin) = (metrics.route("shop"), metrics.cache("default"), metrics.origin("app"));
         let worker = metrics.worker(0);
@@ -370,6 +345,15 @@ mod tests {
         worker.forwarded(store, &Reason(0));
         worker.collapsed(store, Duration::from_millis(3));
         worker.origin_answered(origin, Duration::from_millis(4));
+        worker.page(site, PageHow::Open);
+        worker.page(metrics.route("docs"), PageHow::Open);
+        worker.fragment_hit(store);
+        worker.fragment_hit(metrics.cache("big"));
+        worker.fragment_failed(&Reason(1));
+        worker.fragment_cookies_dropped(3);
+        worker.page_waited(Duration::from_millis(5));
+        worker.template_compiled(&Reason(0));
+        worker.template_problem(&Reason(0), &Reason(1));
         let mut stats = Stats::of(&metrics.snapshot(), Health::Ok, WallTime::from_secs(12));
         let tier = TierStats {
             tier: "memory",
@@ -402,7 +386,7 @@ mod tests {
             ("/stores/0/lookups", serde_json::json!({"hit": 3, "uri-miss": 1, "stale": 0})),
             ("/stores/0/tiers/0/max_bytes", serde_json::json!(3)),
             ("/stores/0/tiers/0/high_water_bytes", serde_json::json!(2)),
-            ("/stores/1/name", serde_json::json!("new")),
+            ("/stores/2/name", serde_json::json!("new")),
             ("/origins/0/latency/count", serde_json::json!(1)),
             ("/origins/0/in_flight", serde_json::json!(2)),
             ("/origins/0/failures", serde_json::json!({})),
@@ -411,6 +395,13 @@ mod tests {
             ("/latency/hit/count", serde_json::json!(1)),
             ("/latency/hit/mean", serde_json::json!(0.001)),
             ("/latency/local/p99", serde_json::Value::Null),
+            ("/pages/by_how", serde_json::json!({"kept": 0, "whole": 0, "open": 2})),
+            ("/pages/fragments", serde_json::json!({"hit": 2})),
+            ("/pages/failures", serde_json::json!({"stale": 1})),
+            ("/pages/cookies_dropped", serde_json::json!(3)),
+            ("/pages/wait/count", serde_json::json!(1)),
+            ("/pages/templates", serde_json::json!({"uri-miss": 1})),
+            ("/pages/problems", serde_json::json!({"uri-miss": {"stale": 1}})),
             ("/log", serde_json::Value::Null),
         ] {
             assert_eq!(json.pointer(pointer), Some(&expected), "{pointer}");

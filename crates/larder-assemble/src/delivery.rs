@@ -12,8 +12,8 @@ use larder_http::target::reference::DocumentUri;
 use larder_http::template::Language;
 
 use crate::{
-    Answer, Ask, Compiler, DocumentId, Facts, PageTemplate, Program, Reason, Run, RunSettings, SlotId,
-    SlotKind, Step, Template, Used,
+    Answer, Ask, Compiler, DocumentId, FactsUsed, IncludeFailure, PageTemplate, Program, RequestFacts, Run,
+    RunSettings, SlotId, SlotKind, Step, Template,
 };
 
 /// Steps after which a page certainly hangs.
@@ -29,7 +29,7 @@ pub enum Given {
     /// A body that is a template.
     Template(Language, Vec<u8>),
     /// None.
-    Failed(Reason),
+    Failed(IncludeFailure),
 }
 
 /// A page that was delivered.
@@ -38,13 +38,13 @@ pub struct Delivered {
     /// All up to its end, or up to the first failure.
     pub output: Vec<u8>,
     /// What ended it before its end.
-    pub failed: Option<Reason>,
+    pub failed: Option<IncludeFailure>,
     /// What was asked for: sorted, since the order is free.
     pub asked: Vec<String>,
     /// What was not done: sorted.
     pub refused: Vec<&'static str>,
     /// What of the request was used.
-    pub used: Used,
+    pub used: FactsUsed,
 }
 
 /// How a page is delivered.
@@ -56,7 +56,7 @@ pub struct Delivery<'a> {
     /// How it is run.
     pub settings: RunSettings,
     /// The request.
-    pub facts: Facts<'a>,
+    pub facts: RequestFacts<'a>,
     /// All fragments, by their site, where it is another one, and their target.
     pub fragments: &'a dyn Fn(&str) -> Given,
     /// Bodies come in pieces of so many bytes; 0 for whole ones.
@@ -87,7 +87,7 @@ struct Filled {
 enum Piece {
     Bytes(Vec<u8>),
     Slot(SlotId),
-    Failed(Reason),
+    Failed(IncludeFailure),
 }
 
 /// What may come next.
@@ -325,7 +325,7 @@ impl State<'_> {
         program
     }
 
-    fn render(&self, slot: SlotId, output: &mut Vec<u8>, failed: &mut Option<Reason>) {
+    fn render(&self, slot: SlotId, output: &mut Vec<u8>, failed: &mut Option<IncludeFailure>) {
         let filled = self.slots.get(&slot).expect("a slot");
         assert!(filled.has_ended && !filled.is_held, "{slot:?} is not complete");
         for piece in &filled.pieces {

@@ -15,7 +15,7 @@ use larder_http::time::WallTime;
 
 /// The request of the page. The same one is handed to a run each time.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts<'a> {
+pub struct RequestFacts<'a> {
     /// The client's end-to-end fields.
     pub fields: &'a HeaderMap,
     /// The client's method.
@@ -32,7 +32,7 @@ pub struct Facts<'a> {
 
 /// What of the request was used, so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Used {
+pub struct FactsUsed {
     /// Fields that a value or a condition read, each once, in the order of their first use. An absent field counts.
     pub fields: Vec<HeaderName>,
     /// The client's address.
@@ -45,12 +45,12 @@ pub struct Used {
 
 /// Gives out facts and notes them.
 pub(crate) struct Asker<'a> {
-    facts: &'a Facts<'a>,
-    used: &'a mut Used,
+    facts: &'a RequestFacts<'a>,
+    used: &'a mut FactsUsed,
 }
 
 impl<'a> Asker<'a> {
-    pub(crate) fn new(facts: &'a Facts<'a>, used: &'a mut Used) -> Self {
+    pub(crate) fn new(facts: &'a RequestFacts<'a>, used: &'a mut FactsUsed) -> Self {
         Self { facts, used }
     }
 

@@ -51,6 +51,24 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// Every fault.
+    pub const ALL: [Self; 14] = [
+        Self::Unclosed,
+        Self::TooLong,
+        Self::Unknown,
+        Self::Misplaced,
+        Self::Attribute,
+        Self::Repeated,
+        Self::Missing,
+        Self::Value,
+        Self::Expression,
+        Self::Pattern,
+        Self::Mixed,
+        Self::Reference,
+        Self::TooDeep,
+        Self::TooMany,
+    ];
+
     /// The word.
     pub const fn as_str(self) -> &'static str {
         match self {

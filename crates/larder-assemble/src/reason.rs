@@ -2,7 +2,7 @@
 
 /// Why an include failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reason {
+pub enum IncludeFailure {
     /// 3xx: redirects are not followed.
     Redirect,
     /// 4xx or 5xx.
@@ -35,7 +35,7 @@ pub enum Reason {
     Budget,
 }
 
-impl Reason {
+impl IncludeFailure {
     /// Every reason.
     pub const ALL: [Self; 15] = [
         Self::Redirect,

@@ -10,14 +10,14 @@ use larder_http::target::reference::{DocumentUri, Reference, ReferenceError, dot
 use crate::composed::{Composed, Lookup, Part};
 use crate::escape;
 use crate::name::{Variable, esi, ssi};
-use crate::reason::Reason;
+use crate::reason::IncludeFailure;
 use crate::value::{VALUE_BYTES_MAX, Value};
 
 /// Where a fragment comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// The same on each page.
-    Fixed(Result<Reference, Reason>),
+    Fixed(Result<Reference, IncludeFailure>),
     /// Depends on the page.
     Composed(Composed, Form),
 }
@@ -54,7 +54,7 @@ impl Source {
         &self,
         document: &DocumentUri,
         lookup: &mut impl Lookup,
-    ) -> Result<Reference, Reason> {
+    ) -> Result<Reference, IncludeFailure> {
         match self {
             Self::Fixed(reference) => reference.clone(),
             Self::Composed(text, form) => form.resolve(document, &written(text, lookup)?),
@@ -73,7 +73,7 @@ impl Source {
 }
 
 impl Form {
-    fn resolve(self, document: &DocumentUri, text: &[u8]) -> Result<Reference, Reason> {
+    fn resolve(self, document: &DocumentUri, text: &[u8]) -> Result<Reference, IncludeFailure> {
         let own = |target| Reference { site: None, target };
         match self {
             Self::Site => resolve(document, text),
@@ -83,22 +83,22 @@ impl Form {
                 if path.starts_with(b"/")
                     || path.split(|byte| *byte == b'/').any(|segment| dots(segment) == 2)
                 {
-                    return Err(Reason::Climbing);
+                    return Err(IncludeFailure::Climbing);
                 }
                 resolve_path(document, text).map(own)
             }
         }
         .map_err(|error| match error {
-            ReferenceError::Host => Reason::Host,
-            ReferenceError::Climbing => Reason::Climbing,
-            ReferenceError::Malformed => Reason::Url,
+            ReferenceError::Host => IncludeFailure::Host,
+            ReferenceError::Climbing => IncludeFailure::Climbing,
+            ReferenceError::Malformed => IncludeFailure::Url,
         })
     }
 }
 
 /// Whether a reference with variables names a site, or the reason why it may not: a variable other than `$(HTTP_HOST)` would
 /// choose it.
-fn with_variables(text: &Composed) -> Result<Form, Reason> {
+fn with_variables(text: &Composed) -> Result<Form, IncludeFailure> {
     let (mut before, mut is_all) = (Vec::new(), true);
     for part in &text.parts {
         match part {
@@ -121,14 +121,14 @@ fn with_variables(text: &Composed) -> Result<Form, Reason> {
     match after_scheme.strip_prefix(b"//") {
         Some(rest) if rest.iter().any(|byte| matches!(byte, b'/' | b'?')) => Ok(Form::Site),
         Some(_) if is_all => Ok(Form::Site),
-        Some(_) => Err(Reason::Host),
-        None if after_scheme.len() < before.len() => Err(Reason::Host),
+        Some(_) => Err(IncludeFailure::Host),
+        None if after_scheme.len() < before.len() => Err(IncludeFailure::Host),
         None => Ok(Form::Path),
     }
 }
 
 /// The text of a reference with its values in it.
-fn written(text: &Composed, lookup: &mut impl Lookup) -> Result<Vec<u8>, Reason> {
+fn written(text: &Composed, lookup: &mut impl Lookup) -> Result<Vec<u8>, IncludeFailure> {
     let mut out = Vec::new();
     for part in &text.parts {
         match part {
@@ -145,7 +145,7 @@ fn written(text: &Composed, lookup: &mut impl Lookup) -> Result<Vec<u8>, Reason>
             }
         }
         if out.len() > VALUE_BYTES_MAX {
-            return Err(Reason::Url);
+            return Err(IncludeFailure::Url);
         }
     }
     let path = out.split(|byte| *byte == b'?').next().unwrap_or_default();
@@ -156,7 +156,7 @@ fn written(text: &Composed, lookup: &mut impl Lookup) -> Result<Vec<u8>, Reason>
         }
     };
     if path.split(|byte| *byte == b'/').any(climbs) {
-        return Err(Reason::Climbing);
+        return Err(IncludeFailure::Climbing);
     }
     out.iter_mut().filter(|byte| **byte == DOT).for_each(|byte| *byte = b'.');
     Ok(out)

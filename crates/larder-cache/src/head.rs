@@ -18,6 +18,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use larder_http::fields::cache_control::ResponseDirectives;
 use larder_http::fields::date;
 use larder_http::message::{PreparedFields, RequestHead};
+use larder_http::template::Language;
 use larder_http::time::WallTime;
 
 use crate::coding::Codings;
@@ -30,10 +31,16 @@ use crate::part::Part;
 use crate::policy::{CachePolicy, SetCookiePolicy};
 use crate::purge::pattern::TagText;
 use crate::purge::tags::Tags;
+use crate::template;
 use crate::validators::Validators;
 use crate::vary::{Selecting, selecting_names};
 
+mod template_head;
+mod weight;
 pub(crate) mod written;
+
+pub use template_head::{TemplateHead, page_fields};
+use weight::{map_bytes, prepared_bytes};
 
 /// A stored response without its body.
 #[derive(Clone, Debug)]
@@ -62,6 +69,8 @@ pub struct StoredHead {
     pub relieved: Relieved,
     /// What keeps it from being used before the origin has confirmed it.
     pub caution: Caution,
+    /// What makes it a template, where it is one.
+    pub template: Option<Box<TemplateHead>>,
 }
 
 /// Directives that matter once a response is stale.
@@ -127,6 +136,7 @@ impl StoredHead {
         policy: &CachePolicy,
     ) -> Self {
         let directives = &said.directives;
+        let language = template::language(policy, status, &fields);
         let names = selecting_names(&fields, policy);
         debug_assert!(names.is_some(), "a response with Vary: * is not storable");
         let is_own = |line: &HeaderValue| policy.is_own(line);
@@ -137,6 +147,7 @@ impl StoredHead {
         let own_cookies =
             said.sets_cookies && !policy.guards_cookies() && carries_own(&fields, directives, policy);
         let prepared = prepare(&fields, said, freshness.received.wall, policy);
+        let template = language.map(|language| Box::new(TemplateHead::new(language, &prepared.map)));
         let mut languages = prepared.map.get_all(header::CONTENT_LANGUAGE).iter();
         // A text in two languages is not what somebody wants who likes the first of them best.
         let language = match (languages.next(), languages.next()) {
@@ -154,6 +165,7 @@ impl StoredHead {
             controls: said.may_have_tags.then(|| controls(&fields, directives, policy)).flatten(),
             relieved,
             caution: Caution { own_cookies, ..Caution::default() },
+            template,
             fields: Arc::new(prepared),
             freshness,
         }
@@ -178,6 +190,20 @@ impl StoredHead {
         Self { freshness, ..self.clone() }
     }
 
+    /// The same as a template of this language, or as none.
+    #[must_use]
+    pub fn with_language(mut self, language: Option<Language>) -> Self {
+        if self.language() != language {
+            self.template = language.map(|language| Box::new(TemplateHead::new(language, &self.fields.map)));
+        }
+        self
+    }
+
+    /// Its language, where it is a template.
+    pub fn language(&self) -> Option<Language> {
+        self.template.as_ref().map(|template| template.language)
+    }
+
     /// The stored fields and those that only this cache was told: what the response is judged by.
     pub fn all_fields(&self) -> HeaderMap {
         let mut all = self.fields.map.clone();
@@ -198,31 +224,15 @@ impl StoredHead {
 
     /// Bytes in memory, the struct itself included: an upper estimate for the weight of a stored response.
     pub fn memory_bytes(&self) -> usize {
-        /// Name, value, hash and links of one entry, and its share of the map's index.
-        const ENTRY: usize = 112;
-        /// A further value of the same name.
-        const EXTRA: usize = 72;
-        /// Reference counts of the shared pieces.
-        const SHARED: usize = 64;
-        let fields_bytes = |map: &HeaderMap| {
-            let own_names: usize = map.keys().map(|name| name.as_str().len() + 16).sum();
-            map.capacity() * ENTRY + (map.len() - map.keys_len()) * EXTRA + own_names
-        };
-        let controls_bytes = |controls: &HeaderMap| {
-            let values: usize = controls.values().map(|value| value.len() + SHARED).sum();
-            size_of::<HeaderMap>() + fields_bytes(controls) + values
-        };
         size_of::<Self>()
-            + size_of::<PreparedFields>()
-            + SHARED
-            + fields_bytes(&self.fields.map)
-            + self.fields.http1.len()
+            + prepared_bytes(&self.fields)
             + self.vary.memory_bytes()
             + self.relieved.memory_bytes()
             + self.groups.memory_bytes()
             + self.tags.as_ref().map_or(0, |tags| tags.memory_bytes())
             + self.part.as_ref().map_or(0, |part| part.holes.capacity() * size_of::<std::ops::Range<u64>>())
-            + self.controls.as_deref().map_or(0, controls_bytes)
+            + self.controls.as_deref().map_or(0, map_bytes)
+            + self.template.as_ref().map_or(0, |template| template.memory_bytes())
     }
 }
 

@@ -10,7 +10,8 @@
 //! [`stale`] (4.2.4). Then [`validate`] (4.3), [`update`](mod@update) (3.2, 4.3.4, 4.3.5), [`invalidate`] (4.4) and
 //! [`groups`] (RFC 9875), [`directives`] (5.2, RFC 9213), and [`answer`](mod@answer) for what a client is sent (RFC
 //! 9110 13 and 14). [`cookies`] says whose a cookie is (7.3), [`policy`] holds the settings, [`head`] what is kept,
-//! [`explain`] the words for people.
+//! [`explain`] the words for people. [`template`] says which responses are templates, and [`page`] what a page that is made
+//! of one says to caches.
 
 pub mod age;
 pub mod answer;
@@ -26,12 +27,14 @@ pub mod head;
 pub mod invalidate;
 mod jitter;
 mod not_storable;
+pub mod page;
 pub mod part;
 pub mod policy;
 pub mod purge;
 pub mod reuse;
 pub mod stale;
 pub mod storable;
+pub mod template;
 pub mod update;
 pub mod validate;
 mod validators;
@@ -49,11 +52,14 @@ pub use cookies::{Caution, HarmlessNames, OwnSign, Relieved, SessionNames, cooki
 pub use directives::{EffectiveDirectives, Said};
 pub use freshness::{Freshness, LifetimeSource};
 pub use groups::{GroupTag, GroupTags};
-pub use head::StoredHead;
+pub use head::{StoredHead, TemplateHead, page_fields};
 pub use invalidate::{Verdict, invalidates, is_safe, names_own_target};
 pub use not_storable::NotStorable;
+pub use page::{PageControl, PageSaid, PartSaid, page_control};
 pub use part::{Gap, Part};
-pub use policy::{CachePolicy, Controls, Ignored, JITTER_MAX, Lifetimes, SetCookiePolicy, Wishes};
+pub use policy::{
+    Assemble, CachePolicy, Controls, Ignored, JITTER_MAX, Lifetimes, SetCookiePolicy, TemplatePolicy, Wishes,
+};
 pub use purge::tags::{TagFields, Tags};
 pub use reuse::{Reuse, UnusableReason, ValidateReason, only_if_cached, reuse};
 pub use stale::{

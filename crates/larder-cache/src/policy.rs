@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, StatusCode, header};
 use larder_http::fields::cookie;
+use larder_http::template::Language;
 
 pub use crate::cookies::{HarmlessNames, SessionNames};
 use crate::purge::tags::TagFields;
@@ -55,6 +56,8 @@ pub struct CachePolicy {
     /// Let a response that varies by Accept-Language also answer requests that like its Content-Language best. Default
     /// no: RFC 9111 4.1 wants the same preferences.
     pub language_selection: bool,
+    /// Which responses are templates.
+    pub templates: TemplatePolicy,
 }
 
 impl Default for CachePolicy {
@@ -76,6 +79,7 @@ impl Default for CachePolicy {
             request_directives: Wishes::Guarded,
             ignore: Ignored::default(),
             language_selection: false,
+            templates: TemplatePolicy::default(),
         }
     }
 }
@@ -254,6 +258,50 @@ pub struct Ignored {
     pub authorization: bool,
     /// [`SetCookiePolicy::Guard`]. It does not lift [`SetCookiePolicy::Bypass`].
     pub set_cookie: bool,
+}
+
+/// Which responses of a rule are templates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TemplatePolicy {
+    /// By what they are known. Default [`Assemble::Auto`].
+    pub assemble: Assemble,
+    /// The media types, in lower case and without parameters, of responses that are templates under
+    /// [`Assemble::Language`]. Default `text/html`.
+    pub types: Vec<String>,
+    /// Whether values that come from a request are escaped for HTML where ESI's `vars` writes them. Default yes.
+    pub escapes_html: bool,
+    /// Whether a template with a problem is an error. Default no: each problem has a rule for what stands there.
+    pub strict: bool,
+}
+
+impl Default for TemplatePolicy {
+    fn default() -> Self {
+        Self {
+            assemble: Assemble::Auto,
+            types: vec!["text/html".to_owned()],
+            escapes_html: true,
+            strict: false,
+        }
+    }
+}
+
+impl TemplatePolicy {
+    /// Whether any response can be a template, which the origin is told then.
+    pub fn is_on(&self) -> bool {
+        self.assemble != Assemble::Off
+    }
+}
+
+/// By what a rule knows templates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Assemble {
+    /// By what they say of themselves.
+    #[default]
+    Auto,
+    /// By that, or else by their media type: they are in this language.
+    Language(Language),
+    /// There are none.
+    Off,
 }
 
 #[cfg(test)]

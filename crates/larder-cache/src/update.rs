@@ -8,7 +8,7 @@
 //! stored content has is about another form of it, and changes nothing. Cookies that may be somebody's are no news for
 //! others: they never come in, and never end what is stored. All rules of storing are asked again, with the stored
 //! response's private control fields, which no client sees. Fields with tags are one list, whatever their names: a 304 that has
-//! one of them replaces them all.
+//! one of them replaces them all. The language of a template stays, and what was none becomes none.
 
 use std::borrow::Cow;
 
@@ -134,8 +134,9 @@ impl Before {
             relieved: self.relieved.clone().and(&head.relieved),
             ..head
         }
-        // Which bytes are held is nothing that the origin says.
+        // Which bytes are held is nothing that the origin says, nor is what was made of them when they came.
         .with_holes(stored.part.as_ref().map(|part| part.holes.clone()).unwrap_or_default())
+        .with_language(stored.language())
     }
 }
 

@@ -26,12 +26,14 @@ pub use load::{Checked, accelerate, load, load_with, parse, parse_with};
 pub use problem::{Errors, Problem};
 pub use schema::json::json_schema;
 pub use schema::page::reference_markdown;
+pub use sections::assemble::AssembleSetting;
 pub use sections::config::Config;
 pub use sections::defaults::Defaults;
 pub use sections::disk::Disk;
 pub use sections::edits::FieldEdits;
 pub use sections::ejection::Ejection;
 pub use sections::files::Files;
+pub use sections::fragments::Fragments;
 pub use sections::health::Health;
 pub use sections::key::{KeySettings, QueryParts, TRACKING_PARAMETERS};
 pub use sections::limits::Limits;
@@ -59,7 +61,7 @@ pub use value::hash_by::HashBy;
 pub use value::host::HostPattern;
 pub use value::lifetimes::Lifetimes;
 pub use value::matching::ValueMatch;
-pub use value::media::{MediaPattern, MediaType};
+pub use value::media::{BareMediaType, MediaPattern, MediaType};
 pub use value::mode::FileMode;
 pub use value::name::{CookieName, Name, ParameterName};
 pub use value::name_server::NameServer;
@@ -79,8 +81,8 @@ pub use value::statuses::StatusRange;
 pub use value::tag_field::TAG_FIELDS;
 pub use value::target::TargetField;
 pub use value::words::{
-    Balance, CacheMode, Cookies, HeadMode, Ignored, Invalidate, Layout, LogFormat, Protocol,
-    RequestDirectives, SetCookie,
+    AssembleMode, Balance, CacheMode, Cookies, Escape, HeadMode, Ignored, Invalidate, Layout, LogFormat,
+    OnError, Protocol, RequestDirectives, SetCookie,
 };
 
 #[cfg(test)]

@@ -55,6 +55,8 @@ pub enum FilesError {
 pub enum NotAFile {
     /// A file is served as 200.
     Status,
+    /// Other servers would show its markup.
+    Template,
     /// It answers other requests differently.
     Varies,
     /// Its key has parts that a name does not show: cookies, fields, the content of a QUERY.
@@ -74,6 +76,7 @@ impl NotAFile {
     pub const fn reason(self) -> NotFiled {
         match self {
             Self::Status => NotFiled::Status,
+            Self::Template => NotFiled::Template,
             Self::Varies => NotFiled::Varies,
             Self::KeyParts => NotFiled::KeyParts,
             Self::Encoded => NotFiled::Encoded,

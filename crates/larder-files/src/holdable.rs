@@ -2,8 +2,8 @@
 //!
 //! In: a head that may be stored, and its URI. Out: whether a file could be served in its place by a server that
 //! knows nothing but the file. So it has no other status, no coding that the name does not tell, nothing that depends
-//! on the request beyond its URI, and nothing that needs the origin before each use. A Vary on Accept-Encoding alone
-//! is no obstacle where the content has no coding: everybody understands that.
+//! on the request beyond its URI, and nothing that needs the origin before each use. Nor is it a template, whose markup other
+//! servers would show. A Vary on Accept-Encoding alone is no obstacle where the content has no coding: everybody understands that.
 
 use http::StatusCode;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_RANGE};
@@ -22,6 +22,9 @@ pub fn may_hold(uri: &TargetUri<'_>, head: &StoredHead, has_more_key_parts: bool
     let fields = &head.fields.map;
     if head.status != StatusCode::OK || head.part.is_some() || fields.contains_key(CONTENT_RANGE) {
         return Err(NotAFile::Status);
+    }
+    if head.template.is_some() {
+        return Err(NotAFile::Template);
     }
     if has_more_key_parts {
         return Err(NotAFile::KeyParts);

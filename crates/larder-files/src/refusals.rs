@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub enum NotFiled {
     /// A file is served as 200.
     Status,
+    /// It is a template.
+    Template,
     /// It answers other requests differently.
     Varies,
     /// Its key has parts that a name does not show.
@@ -49,8 +51,9 @@ pub enum NotFiled {
 
 impl NotFiled {
     /// Every reason, in the order in which they are shown: each at its own number.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Status,
+        Self::Template,
         Self::Varies,
         Self::KeyParts,
         Self::Encoded,
@@ -74,6 +77,7 @@ impl NotFiled {
     pub const fn token(self) -> &'static str {
         match self {
             Self::Status => "status",
+            Self::Template => "template",
             Self::Varies => "varies",
             Self::KeyParts => "key-parts",
             Self::Encoded => "encoded",
@@ -99,6 +103,7 @@ impl NotFiled {
         matches!(
             self,
             Self::Status
+                | Self::Template
                 | Self::Varies
                 | Self::KeyParts
                 | Self::Encoded

@@ -86,13 +86,15 @@ impl Opened<HttpCaching> for FileHit {
             Source::ByHand(_) => freshness_by_hand(now),
         };
         let head = StoredHead::new(request, StatusCode::OK, self.fields().clone(), freshness, policy);
-        let (mut caution, mut relieved) = (head.caution, head.relieved);
+        let (mut caution, mut relieved, mut template) = (head.caution, head.relieved, head.template);
         if let Source::Stored(meta) = source {
             caution.older_rules = meta.older && freshness.source.is_assumed();
             relieved = meta.relieved.clone().and(&relieved);
+            // It was none when it came, or it would be no file.
+            template = None;
         }
         // A file is the same for everybody: what varies by more than the coding of plain content is not stored as one.
-        StoredHead { vary: Default::default(), caution, relieved, ..head }
+        StoredHead { vary: Default::default(), caution, relieved, template, ..head }
     }
 
     fn whole(&self) -> Option<&Bytes> {

@@ -86,6 +86,9 @@ fn not_a_file(key: &CacheKey, head: &StoredHead) -> Option<HeldBack> {
         NotAFile::Status => {
             "A file is served as 200 and whole, which this is not: it stays in memory.".into()
         }
+        NotAFile::Template => {
+            "It is a template, and other servers would show its markup: it stays in memory.".into()
+        }
         NotAFile::Varies => "It varies, and a file answers every request alike: it stays in memory.".into(),
         NotAFile::KeyParts => {
             "Its key has cookies, fields or content in it, which no name shows: it stays in memory.".into()
@@ -139,8 +142,8 @@ fn entry(files: &Arc<FileStore>, listed: Listed, now: Now) -> Option<ListedEntry
         key,
         origin: Some((scheme, authority)),
         identity: None,
-        // As where it is served: a file is the same for everybody.
-        head: ListedHead::Made(Box::new(StoredHead { vary: Default::default(), ..head })),
+        // As where it is served: a file is the same for everybody. Whether one by hand is a template is its rule's to say.
+        head: ListedHead::Made(Box::new(StoredHead { vary: Default::default(), template: None, ..head })),
         body_bytes: listed.size,
         number,
         file: Some(PlainFile { path, is_by_hand }),

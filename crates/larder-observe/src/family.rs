@@ -167,6 +167,30 @@ families! {
     ORIGIN_SECONDS = "larder_origin_request_duration_seconds" Histogram "seconds" ["origin"]
         "Time from asking an origin to its final response head."
         "The origin's speed as larder sees it; its count is the number of answered fetches.";
+    PAGES = "larder_pages_total" Counter "pages" ["site", "how"]
+        "Pages put together from a template and its fragments, by site."
+        "`kept`: used again as it was put together before. `whole`: all parts were in memory. `open`: sent while parts were on their way, which costs validators and ranges.";
+    FRAGMENTS = "larder_fragments_total" Counter "fragments" ["store", "status"]
+        "Fragments that pages asked for, by outcome of the look-up."
+        "The hit ratio of fragments. `status` has the words of `larder_cache_lookups_total`, which does not count them.";
+    FRAGMENT_FAILURES = "larder_fragment_failures_total" Counter "includes" ["reason"]
+        "Includes that failed, by reason, whatever stood in for them."
+        "Visitors see a page without something, or no page. A message in the log names page and fragment.";
+    ASSEMBLY_LIMITS = "larder_assembly_limits_total" Counter "includes" ["limit"]
+        "Includes that failed at a limit of page assembly."
+        "`depth`, `count`, `budget`, `loop`: a template asks for too much, or for itself. `page-timeout`, `too-large`: see whether `fragments` of the rule suits the page.";
+    FRAGMENT_WAIT_SECONDS = "larder_fragment_wait_seconds" Histogram "seconds" []
+        "Time in which a page had nothing to send because it waited for a fragment."
+        "What slow fragments cost visitors. A fragment that comes while others are sent costs nothing.";
+    FRAGMENT_COOKIES_DROPPED = "larder_fragment_cookies_dropped_total" Counter "fields" []
+        "Set-Cookie fields that fragments came with, and that no client gets."
+        "A cookie belongs into the page's own answer, or into a request of the browser's.";
+    TEMPLATES_COMPILED = "larder_templates_compiled_total" Counter "templates" ["language"]
+        "Templates compiled, by language."
+        "One for each template that an origin sends or a disk brings. Many more: templates that are too large to be kept compiled.";
+    TEMPLATE_PROBLEMS = "larder_template_problems_total" Counter "problems" ["language", "problem"]
+        "Problems of templates that were compiled, by language and kind."
+        "What other programs may read otherwise, or not at all. `larder explain URL` tells line and column.";
     REMOTE_LOOKUPS = "larder_remote_lookups_total" Counter "lookups" ["store", "server", "result"]
         "Look-ups in memcached, by result."
         "`failed`: no reply in time, or none that can be used. `skipped`: the server is left alone. `malformed`, `other-variant`: a value that is not used.";

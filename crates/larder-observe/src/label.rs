@@ -42,10 +42,18 @@ pub struct Vocabulary {
     pub invalidation: &'static [&'static str],
     /// Why something is fetched that nobody waits for.
     pub refresh: &'static [&'static str],
+    /// Why an include of a page failed.
+    pub fragment_failure: &'static [&'static str],
+    /// Those of them that are limits of page assembly.
+    pub assembly_limit: &'static [&'static str],
+    /// In what a template may be written.
+    pub language: &'static [&'static str],
+    /// What may be wrong with a template.
+    pub template_problem: &'static [&'static str],
 }
 
 impl Vocabulary {
-    /// The vocabulary that these enums make.
+    /// The vocabulary that these enums make, without words of page assembly.
     pub const fn of<Forward, NotStored, Invalidation, Refresh>() -> Self
     where
         Forward: Label,
@@ -58,6 +66,26 @@ impl Vocabulary {
             not_stored: NotStored::TOKENS,
             invalidation: Invalidation::TOKENS,
             refresh: Refresh::TOKENS,
+            fragment_failure: &[],
+            assembly_limit: &[],
+            language: &[],
+            template_problem: &[],
+        }
+    }
+
+    /// The same with those words. `limits` are the failures that are limits.
+    pub const fn with_assembly<Failure, Language, Problem>(self, limits: &'static [&'static str]) -> Self
+    where
+        Failure: Label,
+        Language: Label,
+        Problem: Label,
+    {
+        Self {
+            fragment_failure: Failure::TOKENS,
+            assembly_limit: limits,
+            language: Language::TOKENS,
+            template_problem: Problem::TOKENS,
+            ..self
         }
     }
 }

@@ -10,6 +10,7 @@
 //! through the [`Label`] trait.
 
 pub mod access_log;
+mod assembly;
 mod cells;
 pub mod diagnostics;
 mod error;
@@ -22,9 +23,13 @@ mod names;
 mod process;
 mod reference;
 mod snapshot;
+mod sums;
 mod worker;
 
-pub use access_log::{AccessLog, AccessLogOptions, Ending, Format, LogLine, LogRecord, LogTarget, Text};
+pub use access_log::{
+    AccessLog, AccessLogOptions, Ending, Format, LogLine, LogRecord, LogTarget, PageEnding, Text,
+};
+pub use assembly::{AssemblySnapshot, PageHow};
 pub use diagnostics::{Diagnostics, Level};
 pub use error::ObserveError;
 pub use exposition::{Exposition, Samples, Value};
@@ -34,5 +39,6 @@ pub use label::{CodeClass, Label, MethodLabel, Served, Vocabulary};
 pub use metrics::Metrics;
 pub use names::{CacheId, OriginId, RouteId};
 pub use reference::{CountedElsewhere, access_log_markdown, metrics_markdown};
-pub use snapshot::{CacheSnapshot, Count, OriginSnapshot, RouteSnapshot, Snapshot};
+pub use snapshot::{CacheSnapshot, OriginSnapshot, RouteSnapshot, Snapshot};
+pub use sums::Count;
 pub use worker::WorkerMetrics;

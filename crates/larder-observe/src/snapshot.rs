@@ -7,24 +7,17 @@ use std::sync::{Arc, OnceLock};
 
 use larder_http::time::WallTime;
 
+use crate::assembly::{AssemblySnapshot, PageHow};
 use crate::cells::Cells;
 use crate::exposition::Exposition;
 use crate::family;
-use crate::histogram::{Histogram, HistogramSnapshot};
+use crate::histogram::HistogramSnapshot;
 use crate::label::{CodeClass, Label, MethodLabel, Served};
 use crate::metrics::Metrics;
+use crate::sums::{Count, counts, sum, sum_histograms};
 use crate::worker::{
     ABORTED, BODY_BYTES, BY_HAND, COLLAPSED, FILLS, LET_GO, STORED, WorkerMetrics, request_place,
 };
-
-/// How often something with a fixed name happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Count {
-    /// The label's value.
-    pub token: &'static str,
-    /// How often.
-    pub count: u64,
-}
 
 /// One site.
 #[derive(Clone, Debug)]
@@ -37,6 +30,8 @@ pub struct RouteSnapshot {
     pub body_bytes: u64,
     /// Responses that were cut.
     pub aborted: u64,
+    /// Pages that were put together, by how; empty where there was none.
+    pub pages: Vec<Count>,
 }
 
 /// One store, as far as requests are concerned.
@@ -52,6 +47,8 @@ pub struct CacheSnapshot {
     pub stored: u64,
     /// Hits that were files which somebody put there.
     pub by_hand: u64,
+    /// What pages asked for: `hit`, then every forward reason.
+    pub fragments: Vec<Count>,
 }
 
 /// One origin. Its exchanges in flight and its errors are counted by larder-origin, which sees where they end.
@@ -96,26 +93,12 @@ pub struct Snapshot {
     pub refreshes_put_off: u64,
     /// Answers with cookies for their own client alone, whose stored responses are without them.
     pub cookies_withheld: u64,
+    /// Pages that were put together.
+    pub assembly: AssemblySnapshot,
     /// Tasks alive, by worker; 0 where a worker does not tell.
     pub tasks: Vec<usize>,
     /// Reloads that took effect, and those that did not.
     pub reloads: (u64, u64),
-}
-
-fn sum<'a>(cells: impl Iterator<Item = &'a Cells>, len: usize) -> Vec<u64> {
-    let mut sums = vec![0; len];
-    cells.for_each(|cells| cells.sum_into(&mut sums));
-    sums
-}
-
-fn sum_histograms<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> HistogramSnapshot {
-    let mut sum = HistogramSnapshot::default();
-    histograms.for_each(|histogram| sum.add(histogram));
-    sum
-}
-
-fn counts(tokens: impl Iterator<Item = &'static str>, sums: Vec<u64>) -> Vec<Count> {
-    tokens.zip(sums).map(|(token, count)| Count { token, count }).collect()
 }
 
 /// For each name, the cells that workers have made for it. The name `other` is skipped while it has none.
@@ -157,18 +140,23 @@ impl Snapshot {
             let places =
                 MethodLabel::TOKENS.iter().flat_map(|m| CodeClass::TOKENS.iter().map(move |c| (*m, *c)));
             let requests = places.zip(sums).filter(|(_, n)| *n > 0).map(|((m, c), n)| (m, c, n)).collect();
-            RouteSnapshot { name, requests, body_bytes: flow[BODY_BYTES], aborted: flow[ABORTED] }
+            let how = sum(cells.iter().map(|c| &c.pages), PageHow::TOKENS.len());
+            let has_pages = how.iter().any(|n| *n > 0);
+            let pages = if has_pages { counts(PageHow::TOKENS.iter().copied(), how) } else { Vec::new() };
+            RouteSnapshot { name, requests, body_bytes: flow[BODY_BYTES], aborted: flow[ABORTED], pages }
         });
         let caches = slots(workers, metrics.caches.all(), |w| &w.caches).into_iter().map(|(name, cells)| {
             let lookups = sum(cells.iter().map(|c| &c.lookups), 1 + vocabulary.forward.len());
             let fills = sum(cells.iter().map(|c| &c.fills), FILLS);
-            let tokens = std::iter::once("hit").chain(vocabulary.forward.iter().copied());
+            let fragments = sum(cells.iter().map(|c| &c.fragments), 1 + vocabulary.forward.len());
+            let tokens = || std::iter::once("hit").chain(vocabulary.forward.iter().copied());
             CacheSnapshot {
                 name,
-                lookups: counts(tokens, lookups),
+                lookups: counts(tokens(), lookups),
                 collapsed: fills[COLLAPSED],
                 stored: fills[STORED],
                 by_hand: fills[BY_HAND],
+                fragments: counts(tokens(), fragments),
             }
         });
         let origins =
@@ -198,6 +186,10 @@ impl Snapshot {
             let_go: by_reason(&LET_GO, |w| &w.let_go),
             refreshes_put_off: sum(workers.iter().map(|w| &w.put_off), 1)[0],
             cookies_withheld: sum(workers.iter().map(|w| &w.cookies_withheld), 1)[0],
+            assembly: {
+                let cells: Vec<_> = workers.iter().map(|worker| &worker.assembly).collect();
+                AssemblySnapshot::of(&cells, vocabulary)
+            },
             tasks: workers.iter().map(|w| w.tasks.get().map_or(0, |count| count())).collect(),
             reloads: metrics.reloads(),
         }
@@ -219,6 +211,7 @@ impl Snapshot {
         out.family(&family::COLLAPSE_ALONE).value(&[], self.went_alone);
         out.family(&family::REFRESHES_PUT_OFF).value(&[], self.refreshes_put_off);
         out.family(&family::COOKIES_WITHHELD).value(&[], self.cookies_withheld);
+        self.assembly.expose(out);
         self.routes.iter().for_each(|route| route.expose(out));
         self.caches.iter().for_each(|cache| cache.expose(out));
         self.origins.iter().for_each(|origin| origin.expose(out));
@@ -246,6 +239,9 @@ impl RouteSnapshot {
         }
         out.family(&family::RESPONSE_BYTES).value(&[route], self.body_bytes);
         out.family(&family::RESPONSES_ABORTED).value(&[route], self.aborted);
+        for Count { token, count } in &self.pages {
+            out.family(&family::PAGES).value(&[route, ("how", token)], *count);
+        }
     }
 }
 
@@ -258,6 +254,9 @@ impl CacheSnapshot {
         out.family(&family::COLLAPSED).value(&[cache], self.collapsed);
         out.family(&family::STORED).value(&[cache], self.stored);
         out.family(&family::FILES_BY_HAND).value(&[cache], self.by_hand);
+        for Count { token, count } in &self.fragments {
+            out.family(&family::FRAGMENTS).value(&[cache, ("status", token)], *count);
+        }
     }
 }
 
@@ -353,6 +352,7 @@ mod tests {
         let worker = metrics.worker(0);
         worker.request(route, &Method::GET, StatusCode::OK);
         worker.hit(cache);
+        worker.page(route, PageHow::Kept);
         worker.origin_answered(origin, Duration::ZERO);
         let mut out = Exposition::default();
         metrics.expose(&mut out);

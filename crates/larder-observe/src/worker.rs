@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 
+use crate::assembly::{AssemblyCells, PageHow};
 use crate::cells::Cells;
 use crate::histogram::Histogram;
 use crate::label::{CodeClass, Label, MethodLabel, Served, Vocabulary};
@@ -33,12 +34,15 @@ pub(crate) struct RouteCells {
     /// By method, then class of status code.
     pub(crate) requests: Cells,
     pub(crate) flow: Cells,
+    pub(crate) pages: Cells,
 }
 
 pub(crate) struct CacheCells {
     /// `hit`, then the vocabulary's forward reasons.
     pub(crate) lookups: Cells,
     pub(crate) fills: Cells,
+    /// The same words as of look-ups, of what pages asked for.
+    pub(crate) fragments: Cells,
 }
 
 pub(crate) struct OriginCells {
@@ -53,7 +57,7 @@ pub(crate) const LET_GO: [&str; 2] = ["resumed", "cut"];
 
 /// The counters that one worker writes and everybody may read. Shared by the worker's tasks through an `Arc`.
 pub struct WorkerMetrics {
-    vocabulary: Vocabulary,
+    pub(crate) vocabulary: Vocabulary,
     pub(crate) routes: Slots<RouteCells>,
     pub(crate) caches: Slots<CacheCells>,
     pub(crate) origins: Slots<OriginCells>,
@@ -67,6 +71,7 @@ pub struct WorkerMetrics {
     pub(crate) requests_invalidated: Cells,
     pub(crate) put_off: Cells,
     pub(crate) cookies_withheld: Cells,
+    pub(crate) assembly: AssemblyCells,
     pub(crate) tasks: OnceLock<TaskCount>,
 }
 
@@ -96,23 +101,29 @@ impl WorkerMetrics {
             requests_invalidated: Cells::new(1),
             put_off: Cells::new(1),
             cookies_withheld: Cells::new(1),
+            assembly: AssemblyCells::new(&vocabulary),
             tasks: OnceLock::new(),
         }
     }
 
-    fn route(&self, id: RouteId) -> Option<&RouteCells> {
+    pub(crate) fn route(&self, id: RouteId) -> Option<&RouteCells> {
         let make = || {
             let places = MethodLabel::TOKENS.len() * CodeClass::TOKENS.len();
-            Box::new(RouteCells { requests: Cells::new(places), flow: Cells::new(2) })
+            Box::new(RouteCells {
+                requests: Cells::new(places),
+                flow: Cells::new(2),
+                pages: Cells::new(PageHow::TOKENS.len()),
+            })
         };
         self.routes.get(id.index()).map(|slot| &**slot.get_or_init(make))
     }
 
-    fn cache(&self, id: CacheId) -> Option<&CacheCells> {
+    pub(crate) fn cache(&self, id: CacheId) -> Option<&CacheCells> {
         let make = || {
             Box::new(CacheCells {
                 lookups: Cells::new(1 + self.vocabulary.forward.len()),
                 fills: Cells::new(FILLS),
+                fragments: Cells::new(1 + self.vocabulary.forward.len()),
             })
         };
         self.caches.get(id.index()).map(|slot| &**slot.get_or_init(make))
@@ -218,6 +229,57 @@ impl WorkerMetrics {
     pub fn invalidated<L: Label>(&self, kind: &L) {
         debug_assert_eq!(L::TOKENS, self.vocabulary.invalidation);
         self.invalidations.add(kind.index(), 1);
+    }
+
+    /// A page was put together.
+    pub fn page(&self, route: RouteId, how: PageHow) {
+        if let Some(cells) = self.route(route) {
+            cells.pages.add(how.index(), 1);
+        }
+    }
+
+    /// A fragment was answered from the store.
+    pub fn fragment_hit(&self, cache: CacheId) {
+        if let Some(cells) = self.cache(cache) {
+            cells.fragments.add(0, 1);
+        }
+    }
+
+    /// A request for a fragment was forwarded, or joined another's fetch.
+    pub fn fragment_forwarded<L: Label>(&self, cache: CacheId, reason: &L) {
+        debug_assert_eq!(L::TOKENS, self.vocabulary.forward);
+        if let Some(cells) = self.cache(cache) {
+            cells.fragments.add(1 + reason.index(), 1);
+        }
+    }
+
+    /// An include failed, whatever stands in for it.
+    pub fn fragment_failed<L: Label>(&self, reason: &L) {
+        debug_assert_eq!(L::TOKENS, self.vocabulary.fragment_failure);
+        self.assembly.failed(reason.index());
+    }
+
+    /// Fields with cookies, so many, came with fragments and went nowhere.
+    pub fn fragment_cookies_dropped(&self, count: u64) {
+        self.assembly.dropped_cookies(count);
+    }
+
+    /// For so long a page had nothing to send.
+    pub fn page_waited(&self, waited: Duration) {
+        self.assembly.waited(waited);
+    }
+
+    /// A template was compiled to its end.
+    pub fn template_compiled<L: Label>(&self, language: &L) {
+        debug_assert_eq!(L::TOKENS, self.vocabulary.language);
+        self.assembly.compiled(language.index());
+    }
+
+    /// A template has a problem.
+    pub fn template_problem<L: Label, F: Label>(&self, language: &L, problem: &F) {
+        debug_assert_eq!(L::TOKENS, self.vocabulary.language);
+        debug_assert_eq!(F::TOKENS, self.vocabulary.template_problem);
+        self.assembly.problem(language.index() * self.vocabulary.template_problem.len() + problem.index());
     }
 
     /// An origin's final head arrived, `took` after it was asked.

@@ -3,6 +3,9 @@
 /// The word for a hit on a plain file that somebody put there, or changed.
 pub(crate) const BY_HAND: &str = "by-hand";
 
+/// The word for a page that was put together of a template and its fragments.
+pub(crate) const ASSEMBLED: &str = "assembled";
+
 /// The word for cookies that this client alone is sent: what is stored, and all others get, is without them.
 pub(crate) const COOKIES_WITHHELD: &str = "cookies-withheld";
 

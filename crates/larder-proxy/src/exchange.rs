@@ -17,6 +17,7 @@ use larder_observe::{LogRecord, Served, Text};
 use larder_origin::ServerTag;
 
 use crate::asked::{Asked, Asker};
+use crate::assemble::{PageTold, Sheet};
 use crate::collapse::Storing;
 use crate::detail::BY_HAND;
 use crate::key;
@@ -46,12 +47,23 @@ pub(crate) struct Exchange {
     pub(crate) origin_time: Option<Duration>,
     /// Whether the response that it is sent is stored, where that is known only at the end.
     pub(crate) storing: Option<Arc<Storing>>,
+    /// What became of the fragments of a page, which is known at its end.
+    pub(crate) page: Option<Arc<PageTold>>,
 }
 
 /// A response and how it came about.
 pub(crate) struct Reply {
     pub(crate) response: Response,
     pub(crate) status: CacheStatus,
+    /// Where the response is a template, of which a page is made: then it has all fields and the whole body.
+    pub(crate) sheet: Option<Box<Sheet>>,
+}
+
+impl Reply {
+    /// An answer as it is.
+    pub(crate) fn new(response: Response, status: CacheStatus) -> Self {
+        Self { response, status, sheet: None }
+    }
 }
 
 impl Exchange {
@@ -68,6 +80,7 @@ impl Exchange {
             collapse_wait: None,
             origin_time: None,
             storing: None,
+            page: None,
         }
     }
 
@@ -102,7 +115,7 @@ impl Exchange {
 
     /// Completes a response: the rule's edits, Cache-Status, counters, log.
     pub(crate) fn close(&self, worker: &Worker, reply: Reply) -> (Response, Receipt) {
-        let Reply { mut response, status } = reply;
+        let Reply { mut response, status, .. } = reply;
         let receipt = self.close_in_place(worker, &mut response, status);
         (response, receipt)
     }
@@ -132,7 +145,8 @@ impl Exchange {
             if let Some(value) = &with_key {
                 record.set(Text::CacheStatus, value.as_bytes());
             }
-            Logged { line: record.line(format), stored: status.stored, storing: self.storing.clone() }
+            let (storing, page) = (self.storing.clone(), self.page.clone());
+            Logged { line: record.line(format), stored: status.stored, storing, page }
         });
         if self.shows {
             let word = if status.outcome == Outcome::Hit { "HIT" } else { "MISS" };

@@ -35,12 +35,22 @@ impl Failure {
     pub(crate) const FETCH_LOST: Self = Self::new(StatusCode::BAD_GATEWAY, "fetch-lost");
     /// The content broke off before this client was sent a byte.
     pub(crate) const BODY_BROKEN: Self = Self::new(StatusCode::BAD_GATEWAY, "body-broken");
+    /// A template in a content coding that is not decoded here, or in several.
+    pub(crate) const TEMPLATE_CODING: Self = Self::new(StatusCode::BAD_GATEWAY, "template-coding");
+    /// A part of a template, although all of it was asked for.
+    pub(crate) const TEMPLATE_PART: Self = Self::new(StatusCode::BAD_GATEWAY, "template-part");
     /// A 304 to a request without conditions.
     pub(crate) const UNASKED_NOT_MODIFIED: Self = Self::new(StatusCode::BAD_GATEWAY, "unasked-not-modified");
     /// As many clients wait for this key as may.
     pub(crate) const WAITERS_FULL: Self = Self::new(StatusCode::SERVICE_UNAVAILABLE, "waiters-full");
     /// `only-if-cached`, and it is not (RFC 9111 5.2.1.7).
     pub(crate) const ONLY_IF_CACHED: Self = Self::new(StatusCode::GATEWAY_TIMEOUT, "only-if-cached");
+    /// What a page begins with is a fragment that failed, and nothing stands in for it.
+    pub(crate) const FRAGMENT_FAILED: Self = Self::new(StatusCode::BAD_GATEWAY, "fragment-failed");
+    /// All of a page is known, and it is longer than a page may be.
+    pub(crate) const PAGE_TOO_LARGE: Self = Self::new(StatusCode::BAD_GATEWAY, "page-too-large");
+    /// A template has a problem, on a rule that takes none.
+    pub(crate) const TEMPLATE_INVALID: Self = Self::new(StatusCode::BAD_GATEWAY, "template-invalid");
     /// No site takes the host (RFC 9110 15.5.20).
     pub(crate) const UNKNOWN_HOST: Self = Self::new(StatusCode::MISDIRECTED_REQUEST, "unknown-host");
     /// The path climbs above the root.

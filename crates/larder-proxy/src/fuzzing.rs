@@ -1,8 +1,8 @@
-//! What comes of a request for a purge, for fuzz targets alone.
+//! What comes of a request for a purge, and of a coded body, for fuzz targets alone.
 //!
-//! In: a head of any bytes, and the hosts that its sender may purge. Out: whether stored responses are still good after that. What
-//! has to hold is said by the targets. Behind the feature `fuzzing`, off by default and on in fuzz/ only, so that no release
-//! has it; hidden from the docs, and no promise to anybody.
+//! In: a head of any bytes, and the hosts that its sender may purge. Out: whether stored responses are still good after that. Or
+//! coded bytes, and what they are decoded to. What has to hold is said by the targets. Behind the feature `fuzzing`, off by
+//! default and on in fuzz/ only, so that no release has it; hidden from the docs, and no promise to anybody.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -22,6 +22,8 @@ use crate::invalidation::Invalidations;
 use crate::purge::{self, PurgeRequest, Reading};
 use crate::purges::access::{AccessRules, Asking, Secret};
 use crate::purges::{Order, here};
+
+pub use crate::fuzzing_decoding::{DecodedBody, decode};
 
 /// The port of the listener.
 const PORT: u16 = 8080;

@@ -11,6 +11,7 @@
 //! every rule of caching (that is `larder-cache`).
 
 mod asked;
+mod assemble;
 mod background;
 mod collapse;
 mod decision;
@@ -25,6 +26,8 @@ mod forward;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+#[cfg(feature = "fuzzing")]
+mod fuzzing_decoding;
 mod invalidation;
 mod key;
 mod labels;

@@ -43,7 +43,7 @@ pub struct Proxy {
     /// How the lines of the log look, [`NO_LOG`] without one: all that most exchanges ask.
     log_format: AtomicU8,
     pub(crate) metrics: Arc<Metrics>,
-    diagnostics: Diagnostics,
+    pub(crate) diagnostics: Diagnostics,
     pub(crate) turned_away: TurnedAway,
     pub(crate) purges: Purges,
     pub(crate) wrong_secrets: WrongSecrets,

@@ -10,6 +10,7 @@ use larder_http::message::Delivery;
 use larder_http::time::Now;
 use larder_observe::{Ending, LogLine, RouteId, Served};
 
+use crate::assemble::PageTold;
 use crate::collapse::Storing;
 use crate::worker::Worker;
 
@@ -30,6 +31,8 @@ pub(crate) struct Logged {
     pub(crate) stored: bool,
     /// The same from the end of its body, and why it was not, where it was still arriving.
     pub(crate) storing: Option<Arc<Storing>>,
+    /// What became of its fragments, where it is a page.
+    pub(crate) page: Option<Arc<PageTold>>,
 }
 
 impl Account {
@@ -48,9 +51,10 @@ impl Logged {
     /// Writes the line, with its end.
     #[inline(never)]
     fn close(self, worker: &Worker, delivery: &Delivery, took: Duration) {
-        let Self { line, stored, storing } = self;
+        let Self { line, stored, storing, page } = self;
+        let page = page.map(|page| page.ending());
         let Delivery { body_bytes, complete, .. } = *delivery;
-        let ending = Ending { body_bytes, complete, request_time: took, stored, not_stored: None };
+        let ending = Ending { body_bytes, complete, request_time: took, stored, not_stored: None, page };
         let Some(storing) = storing else {
             return worker.proxy.log(worker.index, line, &ending);
         };

@@ -202,6 +202,8 @@ pub struct RuleSettings {
     pub request: FieldEdits,
     /// Edits of what the client receives.
     pub response: FieldEdits,
+    /// How pages are put together from its templates; which responses are templates is the policy's.
+    pub fragments: Arc<FragmentSettings>,
 }
 
 impl RuleSettings {
@@ -210,6 +212,49 @@ impl RuleSettings {
         match method.as_str() {
             "GET" | "HEAD" | "QUERY" => (!self.cache).then_some(Forward::Bypass),
             _ => Some(Forward::Method),
+        }
+    }
+}
+
+/// How pages are put together, and what one of them may cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FragmentSettings {
+    /// How long a page waits for one fragment, from the moment that it is asked for.
+    pub timeout: Duration,
+    /// How long a page waits for all of them together.
+    pub page_timeout: Duration,
+    /// Levels of fragments within fragments.
+    pub depth: usize,
+    /// Includes that one page runs, on all levels.
+    pub count: usize,
+    /// Fetches of one page that are under way together.
+    pub at_once: usize,
+    /// Bytes of a page, beyond which it is cut.
+    pub page_size: u64,
+    /// Whether a failed fragment of ESI is left out where the template does not say what stands in for it. Otherwise the page
+    /// fails.
+    pub omits_failed: bool,
+    /// Whether SSI writes nothing where it would write its error text.
+    pub is_silent: bool,
+    /// Whether SSI inserts the content of a 4xx or 5xx.
+    pub error_bodies: bool,
+    /// Hosts that fragments may come from beside the page's own: exact, or `*.` and a domain; in lower case.
+    pub hosts: Vec<String>,
+}
+
+impl Default for FragmentSettings {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(10),
+            page_timeout: Duration::from_secs(60),
+            depth: 10,
+            count: 1000,
+            at_once: 16,
+            page_size: 64 << 20,
+            omits_failed: false,
+            is_silent: false,
+            error_bodies: false,
+            hosts: Vec::new(),
         }
     }
 }

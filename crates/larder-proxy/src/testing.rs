@@ -62,5 +62,6 @@ pub(crate) fn rule(store: &Arc<Store>) -> RuleSettings {
         debug: false,
         request: FieldEdits::default(),
         response: FieldEdits::default(),
+        fragments: Arc::default(),
     }
 }

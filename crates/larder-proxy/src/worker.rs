@@ -10,6 +10,7 @@ use larder_store::HotCache;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 
+use crate::assemble::KeptPages;
 use crate::plan::Plan;
 use crate::proxy::Proxy;
 use crate::worker_plan::WorkerPlan;
@@ -28,6 +29,8 @@ pub struct Worker {
     pub(crate) worker_plan: ArcSwap<WorkerPlan>,
     /// Its own handles of what it is asked for most.
     pub(crate) hot: HotCache,
+    /// Its own handles of pages that it is asked for most.
+    pub(crate) kept_pages: KeptPages,
     /// Another plan has been taken over.
     adopted: Notify,
 }
@@ -52,6 +55,7 @@ impl Worker {
             index,
             worker_plan: ArcSwap::from_pointee(worker_plan),
             hot: HotCache::new(proxy.metrics.workers()),
+            kept_pages: KeptPages::default(),
             adopted: Notify::new(),
         })
     }
@@ -70,6 +74,7 @@ impl Worker {
     pub fn adopt(&self, prepared: Prepared) {
         self.proxy.purges.limit(prepared.0.plan.purges);
         self.worker_plan.store(prepared.0);
+        self.kept_pages.forget_all();
         self.adopted.notify_one();
     }
 

@@ -679,9 +679,9 @@ impl InMemory for Taken {
 fn of_opened(
     opened: &Arc<dyn Opened<HttpCaching>>,
     head: Arc<StoredHead>,
-    room: Reservation,
+    mut room: Reservation,
 ) -> StoredResponse {
-    let body = StoredBody::found(opened.whole(), Arc::clone(opened).body());
+    let body = StoredBody::found(opened.whole(), Arc::clone(opened).body(), room.take());
     let response = StoredResponse::new(head, Arc::new(body), opened.number(), room);
     StoredResponse { took: opened.took(), ..response }
 }

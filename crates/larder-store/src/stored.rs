@@ -4,7 +4,7 @@
 
 use std::hash::Hasher;
 use std::ops::Range;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,11 +18,15 @@ use crate::budget::Reservation;
 use crate::key::CacheKey;
 use crate::lease::{LeasedReader, Leases, Lendable, large_from};
 use crate::promote::Worth;
+use beside::Beside;
 
+mod beside;
+mod compiled;
 mod judged;
 mod refreshing;
 mod sync;
 
+pub use compiled::COMPILED_BYTES_MAX;
 pub use judged::Judged;
 pub use refreshing::{RefreshFailure, Refreshing};
 
@@ -36,7 +40,7 @@ pub(crate) const CHUNK_LOCATION_BYTES: u64 = 96;
 /// the cap.
 #[derive(Debug)]
 pub struct StoredBody {
-    pieces: Vec<Bytes>,
+    pieces: Box<[Bytes]>,
     /// Where each piece ends.
     ends: Box<[u64]>,
     /// Where it lies, if that is not in memory: then there are no pieces.
@@ -47,7 +51,9 @@ pub struct StoredBody {
     is_by_hand: bool,
     /// Its readers, where it is large and in memory.
     leases: Option<Box<Leases>>,
-    _room: Option<Reservation>,
+    /// What was made of it, where anything was.
+    beside: OnceLock<Box<Beside>>,
+    room: Option<Reservation>,
 }
 
 /// Whoever may bring a body into memory while it is read.
@@ -76,7 +82,7 @@ impl StoredBody {
             *end += piece.len() as u64;
             Some(*end)
         });
-        Self { ends: ends.collect(), pieces, _room: Some(room), ..Self::empty() }
+        Self { ends: ends.collect(), pieces: pieces.into(), room: Some(room), ..Self::empty() }
     }
 
     /// The same for a store with a cap of so many bytes: where it is large there, its readers hold it by leases.
@@ -105,7 +111,7 @@ impl StoredBody {
     ) -> Self {
         let is_by_hand = source.is_by_hand();
         let outside = Some(Box::new(Outside { source, promoter, worth: Worth::default() }));
-        Self { outside, is_by_hand, _room: room, ..Self::empty() }
+        Self { outside, is_by_hand, room, ..Self::empty() }
     }
 
     /// The same bytes in memory, for which `room` was reserved; they lie in `from` as well.
@@ -113,16 +119,19 @@ impl StoredBody {
         Self { origin: Some(from), ..Self::new(pieces, room) }
     }
 
-    /// The content of an entry that was found open. What of it is in memory is counted with the entries that are kept open.
-    pub(crate) fn found(whole: Option<&Bytes>, source: Arc<dyn BodySource>) -> Self {
+    /// The content of an entry that was found open. What of it is in memory is counted with the entries that are kept open; `room` is for
+    /// what is made of it.
+    pub(crate) fn found(whole: Option<&Bytes>, source: Arc<dyn BodySource>, room: Reservation) -> Self {
         let is_by_hand = source.is_by_hand();
         match whole {
             Some(whole) => {
-                let pieces = if whole.is_empty() { Vec::new() } else { vec![whole.clone()] };
+                let pieces: Box<[Bytes]> =
+                    if whole.is_empty() { Box::default() } else { Box::new([whole.clone()]) };
                 let ends = pieces.iter().map(|piece| piece.len() as u64).collect();
-                Self { pieces, ends, origin: Some(source), is_by_hand, ..Self::empty() }
+                let room = Some(room);
+                Self { pieces, ends, origin: Some(source), is_by_hand, room, ..Self::empty() }
             }
-            None => Self::in_source(source, None, None),
+            None => Self::in_source(source, Some(room), None),
         }
     }
 
@@ -214,13 +223,14 @@ impl StoredBody {
     /// No content; needs no room.
     pub fn empty() -> Self {
         Self {
-            pieces: Vec::new(),
+            pieces: Box::default(),
             ends: Box::default(),
             outside: None,
             origin: None,
             is_by_hand: false,
             leases: None,
-            _room: None,
+            beside: OnceLock::new(),
+            room: None,
         }
     }
 

@@ -100,6 +100,11 @@ impl Reservation {
         Self { budget: Arc::clone(&self.budget), bytes: std::mem::take(&mut self.bytes) }
     }
 
+    /// So many bytes more of the same budget, in a reservation of their own; `None` where that much is not free.
+    pub fn beside(&self, bytes: u64) -> Option<Self> {
+        self.budget.reserve(bytes)
+    }
+
     /// Keeps `bytes` and gives the rest back. Never grows.
     pub fn shrink_to(&mut self, bytes: u64) {
         if let Some(surplus) = self.bytes.checked_sub(bytes) {
@@ -132,6 +137,16 @@ mod tests {
         assert_eq!(budget.used(), 40);
         drop(second);
         assert_eq!((budget.used(), budget.high_water()), (0, 100));
+    }
+
+    #[test]
+    fn what_is_beside_a_reservation_is_of_the_same_budget() {
+        let budget = Budget::new(100);
+        let first = budget.reserve(60).unwrap();
+        assert!(first.beside(41).is_none());
+        let second = first.beside(40).unwrap();
+        drop(first);
+        assert_eq!((second.bytes(), budget.used()), (40, 40));
     }
 
     #[test]

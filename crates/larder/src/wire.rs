@@ -26,6 +26,7 @@ use larder_proxy::settings::{
 use larder_proxy::{Heard, PlanError, Reach};
 use larder_store::{MemoryStoreSettings, Store};
 
+mod assembly;
 mod origin;
 mod removed;
 mod site_fields;
@@ -322,6 +323,7 @@ impl Wiring {
             debug: resolved.debug,
             request: site_fields.edits(resolved.request),
             response: edits(resolved.response),
+            fragments: assembly::fragments(resolved.fragments),
         }
     }
 }
@@ -360,6 +362,7 @@ fn policy(resolved: &Resolved, site_fields: &SiteFields) -> CachePolicy {
         },
         ignore: ignored(&resolved.ignore),
         language_selection: resolved.language_selection,
+        templates: assembly::templates(&resolved.assemble),
     }
 }
 

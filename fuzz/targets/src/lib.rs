@@ -15,6 +15,7 @@ pub mod cache_control;
 pub mod chunked;
 pub mod condition;
 pub mod dates;
+pub mod decoded;
 pub mod disk_folder;
 pub mod disk_identity;
 pub mod disk_journal;
@@ -59,6 +60,7 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("cache_control", cache_control::check),
     ("chunked", chunked::check),
     ("dates", dates::check),
+    ("decoded", decoded::check),
     ("disk_folder", disk_folder::check),
     ("disk_identity", disk_identity::check),
     ("disk_journal", disk_journal::check),

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Version, header};
 use larder_assemble::delivery::{Delivered, Delivery, Given};
-use larder_assemble::{Compiler, Facts, Reason, RunSettings, compile};
+use larder_assemble::{Compiler, IncludeFailure, RequestFacts, RunSettings, compile};
 use larder_http::authority::Authority;
 use larder_http::message::Scheme;
 use larder_http::target::Target;
@@ -49,7 +49,7 @@ pub fn check(language: Language, input: &[u8]) {
         "/b" => Given::Body(Vec::new()),
         "/t" => Given::Template(language, section(2).to_vec()),
         "/x" => Given::Template(other, section(3).to_vec()),
-        _ => Given::Failed(Reason::Status),
+        _ => Given::Failed(IncludeFailure::Status),
     };
     let mut fields = HeaderMap::new();
     if let Ok(cookie) = HeaderValue::from_bytes(cookie) {
@@ -99,7 +99,7 @@ fn delivered(
     piece_bytes: usize,
     choice: usize,
 ) -> Delivered {
-    let facts = Facts {
+    let facts = RequestFacts {
         fields,
         method: &Method::GET,
         client: IpAddr::V4(Ipv4Addr::LOCALHOST),

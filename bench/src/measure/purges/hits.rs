@@ -20,7 +20,7 @@ use crate::measure::runner::{Behind, Pace, Row, Scenario, run as measure};
 
 /// Purges per second.
 pub(super) const RATE: u32 = 1000;
-/// Of those that are due in the rounds, so many have to have been answered.
+/// Of those that are due in the rounds, larder has to have answered so many. A peer that cannot keep the rate stands with what it answered.
 const ANSWERED_MIN: f64 = 0.9;
 const TAGS: usize = 20;
 const BODY: [u8; 134] = [b'x'; 134];
@@ -101,7 +101,8 @@ fn purged<'a>(
             let due = f64::from(RATE) * Pace::USUAL.run.as_secs_f64() * Pace::USUAL.rounds as f64;
             #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
             let share = waits.len() as f64 / due;
-            ensure!(share >= ANSWERED_MIN, "only {} purges in the rounds", waits.len());
+            let is_peer = name != LARDER_PURGED;
+            ensure!(is_peer || share >= ANSWERED_MIN, "only {} purges in the rounds", waits.len());
             let us = |share| quantile(&waits, share).as_secs_f64() * 1e6;
             all.lock().push(Beside {
                 scenario,

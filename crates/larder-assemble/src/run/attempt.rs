@@ -8,7 +8,7 @@ use super::Run;
 use super::slots::{Attempted, Role};
 use super::step::{SlotId, SlotKind, Step};
 use super::thread::{End, Level, Skip, Thread, ThreadId, TryLevel, Until};
-use crate::reason::Reason;
+use crate::reason::IncludeFailure;
 
 impl Run {
     /// An attempt begins in `thread`.
@@ -103,7 +103,7 @@ impl Run {
     }
 
     /// An include in an attempt has failed, and nothing else stands in for it.
-    pub(super) fn fail_attempt(&mut self, slot: SlotId, reason: Reason) {
+    pub(super) fn fail_attempt(&mut self, slot: SlotId, reason: IncludeFailure) {
         let Some(attempted) = self.slots.attempted(slot).filter(|attempted| attempted.failure.is_none())
         else {
             return;
@@ -130,7 +130,7 @@ impl Run {
         match (attempted.outer, attempted.failure) {
             (Some(outer), Some(reason)) => self.fail_attempt(outer, reason),
             (_, reason) => {
-                self.miss(slot, reason.unwrap_or(Reason::Status));
+                self.miss(slot, reason.unwrap_or(IncludeFailure::Status));
                 self.close_attempt(slot);
             }
         }

@@ -15,10 +15,10 @@ use super::step::Step;
 use super::thread::{End, Level, Thread, ThreadId, Until};
 use crate::composed::Lookup;
 use crate::escape;
-use crate::facts::{Asker, Facts};
+use crate::facts::{Asker, RequestFacts};
 use crate::name::{Variable, esi};
 use crate::program::{Echo, Encoding, Include, Op, Operation, Program, Set, Test};
-use crate::reason::Reason;
+use crate::reason::IncludeFailure;
 
 /// What becomes of a thread after an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ enum After {
 
 impl Run {
     /// Runs a thread up to its next step.
-    pub(super) fn go(&mut self, id: ThreadId, mut thread: Box<Thread>, facts: &Facts<'_>) {
+    pub(super) fn go(&mut self, id: ThreadId, mut thread: Box<Thread>, facts: &RequestFacts<'_>) {
         let Some(program) = self.document(thread.document).map(|document| document.program.clone()) else {
             return;
         };
@@ -106,13 +106,14 @@ impl Run {
     /// The page has done all that it may: its documents end where they are.
     fn exhausted(&mut self, thread: &mut Thread) {
         self.steps.push_back(Step::Refused {
+            slot: thread.slot,
             document: thread.document,
             at: thread.cursor,
-            reason: Reason::Budget,
+            reason: IncludeFailure::Budget,
         });
         match self.language(thread.document) {
             Language::Ssi => self.error(thread),
-            Language::Esi => self.miss(thread.slot, Reason::Budget),
+            Language::Esi => self.miss(thread.slot, IncludeFailure::Budget),
         }
         self.end(thread);
     }
@@ -152,8 +153,8 @@ impl Run {
         thread: &mut Thread,
         program: &Program,
         include: &Include,
-        facts: &Facts<'_>,
-    ) -> Option<(Included, Result<Reference, Reason>)> {
+        facts: &RequestFacts<'_>,
+    ) -> Option<(Included, Result<Reference, IncludeFailure>)> {
         let mut evaluator = self.evaluator(thread, facts)?;
         let source = include.source.resolve(program.uri(), &mut evaluator);
         let otherwise =
@@ -175,7 +176,7 @@ impl Run {
         Some((included, source))
     }
 
-    fn execute(&mut self, id: ThreadId, thread: &mut Thread, op: &Op, facts: &Facts<'_>) -> After {
+    fn execute(&mut self, id: ThreadId, thread: &mut Thread, op: &Op, facts: &RequestFacts<'_>) -> After {
         match op {
             // An include is done by the caller, since its thread may wait for it.
             Op::Skip | Op::Include(_) => {}
@@ -223,7 +224,7 @@ impl Run {
     }
 
     /// An operation in what is skipped.
-    fn skipped(&mut self, thread: &mut Thread, operation: &Operation, facts: &Facts<'_>) -> After {
+    fn skipped(&mut self, thread: &mut Thread, operation: &Operation, facts: &RequestFacts<'_>) -> After {
         let Some(skip) = &mut thread.skip else { return After::Next };
         match (&operation.op, skip.depth) {
             (Op::If(_) | Op::Try | Op::Block(_), _) => skip.depth += 1,
@@ -278,7 +279,7 @@ impl Run {
         }
     }
 
-    fn holds(&mut self, thread: &mut Thread, test: &Test, facts: &Facts<'_>) -> bool {
+    fn holds(&mut self, thread: &mut Thread, test: &Test, facts: &RequestFacts<'_>) -> bool {
         match test {
             Test::Ssi(test) => {
                 self.evaluator(thread, facts).is_some_and(|mut evaluator| test.is_true(&mut evaluator))
@@ -295,7 +296,7 @@ impl Run {
         }
     }
 
-    fn echo(&mut self, thread: &mut Thread, echo: &Echo, facts: &Facts<'_>) {
+    fn echo(&mut self, thread: &mut Thread, echo: &Echo, facts: &RequestFacts<'_>) {
         let Some(mut evaluator) = self.evaluator(thread, facts) else { return };
         let value = evaluator.look_up(&Variable::Ssi(echo.name.clone()));
         let bytes = match value {
@@ -314,7 +315,7 @@ impl Run {
         self.own(thread, bytes);
     }
 
-    fn variable(&mut self, thread: &mut Thread, name: &esi::EsiName, facts: &Facts<'_>) {
+    fn variable(&mut self, thread: &mut Thread, name: &esi::EsiName, facts: &RequestFacts<'_>) {
         let escapes = self.settings.escapes_html;
         let Some(mut evaluator) = self.evaluator(thread, facts) else { return };
         let value = evaluator.look_up(&Variable::Esi(name.clone())).unwrap_or_default();
@@ -329,7 +330,7 @@ impl Run {
         self.own(thread, out.into());
     }
 
-    fn set(&mut self, thread: &mut Thread, set: &Set, facts: &Facts<'_>) {
+    fn set(&mut self, thread: &mut Thread, set: &Set, facts: &RequestFacts<'_>) {
         let Some(mut evaluator) = self.evaluator(thread, facts) else { return };
         let value = set.value.value(&mut evaluator);
         match value {
@@ -342,14 +343,18 @@ impl Run {
 
     /// A value or a block is longer than it may be, or than the page has room for.
     fn has_no_room(&mut self, thread: &Thread) {
-        let (document, at) = (thread.document, thread.cursor);
-        self.steps.push_back(Step::Refused { document, at, reason: Reason::TooLarge });
+        let (slot, document, at) = (thread.slot, thread.document, thread.cursor);
+        self.steps.push_back(Step::Refused { slot, document, at, reason: IncludeFailure::TooLarge });
         if self.language(document) == Language::Ssi {
             self.error(thread);
         }
     }
 
-    fn evaluator<'a>(&'a mut self, thread: &'a mut Thread, facts: &'a Facts<'a>) -> Option<Evaluator<'a>> {
+    fn evaluator<'a>(
+        &'a mut self,
+        thread: &'a mut Thread,
+        facts: &'a RequestFacts<'a>,
+    ) -> Option<Evaluator<'a>> {
         let document = self.documents.get(thread.document.index())?;
         Some(Evaluator {
             asker: Asker::new(facts, &mut self.used),

@@ -13,12 +13,12 @@ use super::step::{Ask, DocumentId, SlotId, SlotKind, Step, Template};
 use super::thread::{End, Thread};
 use super::{Document, Run};
 use crate::program::{Include, Op};
-use crate::reason::Reason;
+use crate::reason::IncludeFailure;
 use crate::value::Value;
 
 impl Run {
     /// Opens the slot of an include and asks for it. A thread that waits for it has been put back before.
-    pub(super) fn include(&mut self, included: Included, source: Result<Reference, Reason>) {
+    pub(super) fn include(&mut self, included: Included, source: Result<Reference, IncludeFailure>) {
         let (into, attempt) = (included.into, included.attempt);
         let slot = self.slots.open(into, Role::Include(Box::new(included)));
         let kind = if self.is_captured(slot) { SlotKind::Captured } else { SlotKind::Shown };
@@ -33,7 +33,7 @@ impl Run {
     }
 
     /// Asks for `reference`, unless a limit keeps it.
-    fn ask(&mut self, slot: SlotId, reference: Reference) -> Result<(), Reason> {
+    fn ask(&mut self, slot: SlotId, reference: Reference) -> Result<(), IncludeFailure> {
         let Some(included) = self.slots.included(slot) else { return Ok(()) };
         let (document, operation, depth) = (included.document, included.operation, included.depth);
         let Some(asking) = self.documents.get(document.index()) else { return Ok(()) };
@@ -47,18 +47,20 @@ impl Run {
         };
         let site = reference.site.filter(|(_, authority)| *authority != asking.uri.authority);
         if depth >= self.settings.depth_max {
-            return Err(Reason::Depth);
+            return Err(IncludeFailure::Depth);
         }
         if self.is_among_ancestors(document, &uri) {
-            return Err(Reason::Loop);
+            return Err(IncludeFailure::Loop);
         }
         if !self.budget.include() {
-            return Err(Reason::Count);
+            return Err(IncludeFailure::Count);
         }
+        let at = self.offset_of(document, operation);
         let Some(include) = self.include_of(document, operation) else { return Ok(()) };
         let ask = Ask {
             slot,
             document,
+            at,
             reference: Reference { site, target: uri.target.clone() },
             is_captured: include.set.is_some(),
             as_it_is: include.as_it_is,
@@ -91,12 +93,16 @@ impl Run {
         }
     }
 
-    fn refused(&mut self, slot: SlotId, reason: Reason) {
+    fn refused(&mut self, slot: SlotId, reason: IncludeFailure) {
         let Some(included) = self.slots.included(slot) else { return };
         let (document, operation) = (included.document, included.operation);
+        let at = self.offset_of(document, operation);
+        self.steps.push_back(Step::Refused { slot, document, at, reason });
+    }
+
+    fn offset_of(&self, document: DocumentId, operation: usize) -> u64 {
         let at = self.document(document).and_then(|document| document.program.operation(operation));
-        let at = at.map_or(0, |operation| operation.at.start);
-        self.steps.push_back(Step::Refused { document, at, reason });
+        at.map_or(0, |operation| operation.at.start)
     }
 
     pub(super) fn is_captured(&mut self, slot: SlotId) -> bool {
@@ -132,7 +138,7 @@ impl Run {
         let scope_back = included.scope_back.take();
         let fits = self.budget.keep(bytes.len());
         if !fits {
-            self.refused(slot, Reason::TooLarge);
+            self.refused(slot, IncludeFailure::TooLarge);
         }
         let name = self.include_of(document, operation).and_then(|include| include.set.clone());
         let waiting = waiter.and_then(|waiter| self.threads.get_mut(waiter)).and_then(Option::as_mut);
@@ -165,7 +171,7 @@ impl Run {
     }
 
     /// There is no fragment: something else stands there.
-    pub(super) fn failed(&mut self, slot: SlotId, reason: Reason) {
+    pub(super) fn failed(&mut self, slot: SlotId, reason: IncludeFailure) {
         let Some(included) = self.slots.included(slot) else { return };
         let (document, operation, attempt) = (included.document, included.operation, included.attempt);
         if let Some(otherwise) = included.otherwise.take() {
@@ -205,7 +211,7 @@ impl Run {
     }
 
     /// Nothing stands in for what failed in `slot`.
-    pub(super) fn miss(&mut self, slot: SlotId, reason: Reason) {
+    pub(super) fn miss(&mut self, slot: SlotId, reason: IncludeFailure) {
         if !self.settings.omits_failed {
             self.steps.push_back(Step::Failed { slot, reason });
         }
@@ -222,11 +228,11 @@ impl Run {
         let Some(block) = scope.block(&name) else { return false };
         if depth >= self.settings.depth_max {
             // A block may stand in for an include of its own.
-            self.refused(slot, Reason::Depth);
+            self.refused(slot, IncludeFailure::Depth);
             return false;
         }
         if !self.budget.stand_in() {
-            self.refused(slot, Reason::Count);
+            self.refused(slot, IncludeFailure::Count);
             return false;
         }
         let mut thread = Thread::of_document(block.document, depth + 1, slot, attempt, scope);

@@ -22,9 +22,9 @@ use larder_http::target::reference::DocumentUri;
 use larder_http::template::Language;
 use larder_http::time::WallTime;
 
-use crate::facts::{Facts, Used};
+use crate::facts::{FactsUsed, RequestFacts};
 use crate::program::Program;
-use crate::reason::Reason;
+use crate::reason::IncludeFailure;
 use budget::Budget;
 use scope::Scope;
 use slots::Slots;
@@ -36,7 +36,7 @@ use thread::{Thread, ThreadId};
 pub struct Run {
     settings: RunSettings,
     budget: Budget,
-    used: Used,
+    used: FactsUsed,
     documents: Vec<Document>,
     slots: Slots,
     /// Threads that do not run at this moment. One that has ended is gone.
@@ -72,7 +72,7 @@ impl Run {
         Self {
             budget: Budget::new(settings.includes_max),
             settings,
-            used: Used::default(),
+            used: FactsUsed::default(),
             documents: vec![document],
             slots: Slots::new(),
             threads: vec![Some(Box::new(thread))],
@@ -85,7 +85,7 @@ impl Run {
     }
 
     /// The next step. After [`Step::Wait`] it is asked for again when an answer was given or a template has grown.
-    pub fn advance(&mut self, facts: &Facts<'_>) -> Step {
+    pub fn advance(&mut self, facts: &RequestFacts<'_>) -> Step {
         let mut were_stalled_asked = false;
         loop {
             if let Some(step) = self.steps.pop_front() {
@@ -122,7 +122,7 @@ impl Run {
             }
             Answer::Body { .. } if is_captured => {
                 self.settle_answer(slot);
-                self.failed(slot, Reason::TooLarge);
+                self.failed(slot, IncludeFailure::TooLarge);
             }
             Answer::Body { is_empty } => {
                 self.settle_answer(slot);
@@ -137,13 +137,18 @@ impl Run {
     }
 
     /// What of the request was used so far.
-    pub fn used(&self) -> &Used {
+    pub fn used(&self) -> &FactsUsed {
         &self.used
     }
 
     /// The URI of a document.
     pub fn uri(&self, document: DocumentId) -> Option<&DocumentUri> {
         self.documents.get(document.index()).map(|document| &document.uri)
+    }
+
+    /// How many documents are run: the page's template, and fragments that are templates.
+    pub fn documents(&self) -> usize {
+        self.documents.len()
     }
 
     fn document(&self, document: DocumentId) -> Option<&Document> {

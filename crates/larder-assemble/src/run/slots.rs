@@ -9,7 +9,7 @@ use larder_http::target::reference::{DocumentUri, Reference};
 use super::scope::Scope;
 use super::step::{DocumentId, SlotId};
 use super::thread::{Thread, ThreadId, Words};
-use crate::reason::Reason;
+use crate::reason::IncludeFailure;
 
 /// All slots of a page.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub(super) struct Included {
     /// What is asked for now.
     pub(super) uri: Option<DocumentUri>,
     /// What is asked for if that fails.
-    pub(super) otherwise: Option<Result<Reference, Reason>>,
+    pub(super) otherwise: Option<Result<Reference, IncludeFailure>>,
     pub(super) is_awaited: bool,
     /// The thread that goes on once this slot is filled.
     pub(super) waiter: Option<ThreadId>,
@@ -65,7 +65,7 @@ pub(super) struct Attempted {
     /// Whether that thread is still in it.
     pub(super) is_running: bool,
     /// Why it has failed.
-    pub(super) failure: Option<Reason>,
+    pub(super) failure: Option<IncludeFailure>,
     /// Includes and attempts in it that are not decided yet.
     pub(super) open: usize,
     /// The attempt around it, which it is counted in.

@@ -19,7 +19,7 @@ use larder_http::target::reference::{DocumentUri, Reference};
 use larder_http::time::WallTime;
 
 use crate::program::Program;
-use crate::reason::Reason;
+use crate::reason::IncludeFailure;
 
 /// A place that is filled for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -120,19 +120,21 @@ pub enum Step {
     },
     /// An include was not asked for, or something else was not done; for logs and counters only.
     Refused {
+        /// The slot of the include, or what it would have stood in.
+        slot: SlotId,
         /// Where the include stands.
         document: DocumentId,
         /// At which offset.
         at: u64,
         /// Why.
-        reason: Reason,
+        reason: IncludeFailure,
     },
     /// Something failed for which the page has no other content.
     Failed {
         /// Where it is missing.
         slot: SlotId,
         /// Why.
-        reason: Reason,
+        reason: IncludeFailure,
     },
     /// Nothing can be done before an answer is given, or before there is more of a template.
     Wait {
@@ -150,6 +152,8 @@ pub struct Ask {
     pub slot: SlotId,
     /// Which document asks.
     pub document: DocumentId,
+    /// At which offset of it.
+    pub at: u64,
     /// What is asked for, by the document's site where it is on that one.
     pub reference: Reference,
     /// Its slot is captured, so that the answer is [`Answer::Value`], or a template.
@@ -173,7 +177,7 @@ pub enum Answer {
     /// It is a template itself.
     Template(Template),
     /// There is none.
-    Failed(Reason),
+    Failed(IncludeFailure),
 }
 
 /// A template that is run.

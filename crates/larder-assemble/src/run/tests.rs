@@ -12,7 +12,7 @@ use larder_http::template::Language;
 use larder_http::time::WallTime;
 
 use crate::delivery::{Delivered, Delivery, Given};
-use crate::{Facts, Reason, RunSettings};
+use crate::{IncludeFailure, RequestFacts, RunSettings};
 
 mod esi;
 mod limits;
@@ -46,7 +46,7 @@ impl Case {
             fragments.push((format!("/{name}"), Given::Body(name.to_uppercase().into_bytes())));
         }
         fragments.push(("/empty".to_owned(), Given::Body(Vec::new())));
-        fragments.push(("/bad".to_owned(), Given::Failed(Reason::Status)));
+        fragments.push(("/bad".to_owned(), Given::Failed(IncludeFailure::Status)));
         Self {
             language,
             uri: "/p/page?x=1&y=a%20b",
@@ -81,10 +81,10 @@ impl Case {
     pub(super) fn deliver(&self, body: &str, choose: &mut dyn FnMut(usize) -> usize) -> Delivered {
         let fragments = |name: &str| {
             let found = self.fragments.iter().rev().find(|(other, _)| other == name);
-            found.map_or(Given::Failed(Reason::Status), |(_, given)| given.clone())
+            found.map_or(Given::Failed(IncludeFailure::Status), |(_, given)| given.clone())
         };
         let method = Method::GET;
-        let facts = Facts {
+        let facts = RequestFacts {
             fields: &self.fields,
             method: &method,
             client: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7)),

@@ -6,7 +6,8 @@
 //! counts as stale: no jump of a clock makes it fresh. What the version before wrote is read under the rules of this one:
 //! without cookies that may be somebody's, and with [`Caution`] where its lifetime is not the application's.
 //! A head without tags is written as it was before there were tags. One with tags has the names of their fields behind it. A head
-//! without such names has the tags that the default names give.
+//! without such names has the tags that the default names give. The head of a template has a version of its own, so that a
+//! larder that knows no templates refuses it and still reads all others.
 //! Bytes come from a disk and may be anything: reading checks each length, and refuses what this version did not write.
 //! Deliberately absent: checksums, which are the store's, and the key, which it compares.
 
@@ -17,9 +18,10 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use larder_http::authority::Authority;
 use larder_http::message::{PreparedFields, Scheme};
+use larder_http::template::Language;
 use larder_http::time::{Now, WallTime};
 
-use super::{StaleDirectives, StoredHead};
+use super::{StaleDirectives, StoredHead, TemplateHead};
 use crate::codec::{HeadError, Reading, push};
 use crate::coding::Codings;
 use crate::cookies::own::take_known;
@@ -35,6 +37,8 @@ use crate::vary::Selecting;
 const VERSION: u8 = 2;
 /// The same with one block more: the names of the fields that its tags are read from.
 const VERSION_WITH_TAGS: u8 = 3;
+/// The same with another block behind that one, which may be empty here: the language of a template.
+const VERSION_WITH_LANGUAGE: u8 = 4;
 /// It took fewer cookies for a session, stored those of one client for all, and had no names at its end.
 const VERSION_BEFORE: u8 = 1;
 
@@ -57,7 +61,11 @@ impl StoredHead {
         let (freshness, stale) = (&self.freshness, &self.stale);
         let holes = self.part.as_ref().map_or(&[][..], |part| &part.holes);
         let flag = |is: bool, bit: u8| if is { bit } else { 0 };
-        out.push(if self.tags.is_some() { VERSION_WITH_TAGS } else { VERSION });
+        out.push(match (self.language(), &self.tags) {
+            (Some(_), _) => VERSION_WITH_LANGUAGE,
+            (None, Some(_)) => VERSION_WITH_TAGS,
+            (None, None) => VERSION,
+        });
         out.push(freshness.source.number());
         out.push(
             flag(freshness.no_cache, NO_CACHE)
@@ -86,9 +94,13 @@ impl StoredHead {
             let numbers = holes.iter().flat_map(|hole| [hole.start, hole.end]);
             push(&mut out, &numbers.flat_map(u64::to_le_bytes).collect::<Vec<u8>>());
         }
-        if let Some(tags) = &self.tags {
-            let names: Vec<&str> = tags.names().iter().map(HeaderName::as_str).collect();
-            push(&mut out, names.join("\n").as_bytes());
+        let language = self.language();
+        if self.tags.is_some() || language.is_some() {
+            let names = self.tags.iter().flat_map(|tags| tags.names()).map(HeaderName::as_str);
+            push(&mut out, names.collect::<Vec<_>>().join("\n").as_bytes());
+        }
+        if let Some(language) = language {
+            push(&mut out, language.as_str().as_bytes());
         }
         out
     }
@@ -104,7 +116,7 @@ impl StoredHead {
     ) -> Result<Self, HeadError> {
         let mut from = Reading::new(bytes);
         let [version, source, flags] = *from.array()?;
-        if !matches!(version, VERSION_BEFORE | VERSION | VERSION_WITH_TAGS) {
+        if !matches!(version, VERSION_BEFORE | VERSION | VERSION_WITH_TAGS | VERSION_WITH_LANGUAGE) {
             return Err(HeadError::Version(version));
         }
         let status = StatusCode::from_u16(u16::from_le_bytes(*from.array()?));
@@ -124,8 +136,19 @@ impl StoredHead {
         let holes = if flags & HOLES == 0 { None } else { Some(read_holes(from.block()?)?) };
         let tag_fields = match version {
             VERSION_WITH_TAGS => Cow::Owned(read_tag_fields(from.block()?)?),
+            VERSION_WITH_LANGUAGE => match from.block()? {
+                b"" => Cow::Borrowed(TagFields::known()),
+                names => Cow::Owned(read_tag_fields(names)?),
+            },
             _ => Cow::Borrowed(TagFields::known()),
         };
+        let language = match version {
+            VERSION_WITH_LANGUAGE => Some(read_language(from.block()?)?),
+            _ => None,
+        };
+        if language.is_some() && status == StatusCode::PARTIAL_CONTENT {
+            return Err(HeadError::Malformed);
+        }
         let (groups, tags) = {
             let all = match controls.map.is_empty() {
                 true => Cow::Borrowed(&fields.map),
@@ -176,6 +199,7 @@ impl StoredHead {
             controls: (!controls.map.is_empty()).then(|| Box::new(controls.map)),
             relieved,
             caution,
+            template: language.map(|language| Box::new(TemplateHead::new(language, &fields.map))),
             fields: std::sync::Arc::new(fields),
         })
     }
@@ -217,6 +241,12 @@ fn read_tag_fields(block: &[u8]) -> Result<TagFields, HeadError> {
         names.push(name);
     }
     Ok(TagFields::new(names, false))
+}
+
+fn read_language(block: &[u8]) -> Result<Language, HeadError> {
+    let languages = [Language::Ssi, Language::Esi];
+    let named = languages.into_iter().find(|language| language.as_str().as_bytes() == block);
+    named.ok_or(HeadError::Malformed)
 }
 
 fn joined(fields: &HeaderMap, controls: &HeaderMap) -> HeaderMap {

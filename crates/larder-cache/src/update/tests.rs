@@ -338,3 +338,41 @@ fn a_head_ends_what_was_stored_with_another_status() {
     let found = update_by_head(&gone, &request("HEAD", &[]), &fields(&STORED), times, &policy);
     assert!(matches!(found, HeadUpdate::Outdated));
 }
+
+#[test]
+fn a_304_and_a_head_keep_the_language_whatever_they_say() {
+    use crate::policy::{Assemble, TemplatePolicy};
+    use larder_http::template::Language::{self, Esi, Ssi};
+    let under = |assemble| {
+        let templates = TemplatePolicy { assemble, ..TemplatePolicy::default() };
+        CachePolicy { templates, ..CachePolicy::default() }
+    };
+    let tag = ("etag", "\"a\"");
+    let says = |content| [("cache-control", "max-age=2"), tag, ("surrogate-control", content)];
+    let (esi, ssi) = (says("content=\"ESI/1.0\""), says("content=\"SSI/1.0\""));
+    let plain = [("cache-control", "max-age=2"), tag, ("content-type", "text/html")];
+    let times = ExchangeTimes { request: at_ms(10_000), response: at_ms(10_500) };
+    type Lines<'a> = &'a [(&'a str, &'a str)];
+    let rows: [(Lines<'_>, Lines<'_>, Assemble, Option<Language>); 6] = [
+        (&esi, &[], Assemble::Auto, Some(Esi)),
+        (&esi, &[], Assemble::Off, Some(Esi)),
+        (&esi, &ssi[2..], Assemble::Auto, Some(Esi)),
+        (&esi, &[], Assemble::Language(Ssi), Some(Esi)),
+        (&plain, &ssi[2..], Assemble::Auto, None),
+        (&plain, &[], Assemble::Language(Ssi), None),
+    ];
+    for (was, said, assemble, expected) in rows {
+        let (before, policy) = (stored(&[], was, &CachePolicy::default()), under(assemble));
+        let said = fields(said);
+        let found = match update(&before, &request("GET", &[]), &said, times, &policy) {
+            Updated::Stored(head) => head.language(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(found, expected, "{was:?} {said:?} {assemble:?}");
+        let found = match update_by_head(&before, &request("HEAD", &[]), &said, times, &policy) {
+            HeadUpdate::Updated(head) => head.language(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(found, expected, "{was:?} {said:?} {assemble:?}");
+    }
+}

@@ -9,6 +9,7 @@
 mod addresses;
 mod cookies;
 mod directories;
+mod fragments;
 mod hosts;
 mod keys;
 mod names;
@@ -29,6 +30,7 @@ impl Consistent for Config {
         directories::check(table, reading);
         hosts::check(table, reading);
         keys::check(self, table, reading);
+        fragments::check(table, reading);
         cookies::note(self, table, reading);
     }
 }

@@ -1,11 +1,13 @@
 //! Every table of the config and every key, each declared once, and the list of those tables.
 
+pub(crate) mod assemble;
 pub(crate) mod config;
 pub(crate) mod defaults;
 pub(crate) mod disk;
 pub(crate) mod edits;
 pub(crate) mod ejection;
 pub(crate) mod files;
+pub(crate) mod fragments;
 pub(crate) mod health;
 pub(crate) mod key;
 pub(crate) mod limits;

@@ -6,7 +6,9 @@ use crate::document::{Table, Value};
 use crate::reading::{At, Reading};
 use crate::schema::section::section;
 use crate::schema::{Consistent, TextSetting};
+use crate::sections::assemble::AssembleSetting;
 use crate::sections::edits::FieldEdits;
+use crate::sections::fragments::Fragments;
 use crate::sections::key::KeySettings;
 use crate::sections::origin::item;
 use crate::sections::place::{StoreRule, check_order};
@@ -17,7 +19,9 @@ use crate::value::name::Name;
 use crate::value::percent::Percent;
 use crate::value::session::SessionCookie;
 use crate::value::target::TargetField;
-use crate::value::words::{CacheMode, Cookies, HeadMode, Ignored, Invalidate, RequestDirectives, SetCookie};
+use crate::value::words::{
+    AssembleMode, CacheMode, Cookies, HeadMode, Ignored, Invalidate, RequestDirectives, SetCookie,
+};
 use http::HeaderName;
 
 section! {
@@ -114,6 +118,11 @@ section! {
         request: Option<FieldEdits> = ("none"), why "Requests go on as they came. The cache sees what the origin will see.";
         /// Changes to the response on its way to the client. What is stored stays as it came.
         response: Option<FieldEdits> = ("none"), why "Responses go on as they came.";
+        /// Which responses are templates, in which larder puts other responses: `"auto"`, those that say so in Surrogate-Control;
+        /// `"ssi"` or `"esi"`, also those of a media type; `"off"`, none. Or a table.
+        assemble: Option<AssembleSetting> = ("`\"auto\"`"), why "Text that looks like a directive means nothing, unless the application or the operator says that it is one.";
+        /// How pages are put together from templates, and what one page may cost.
+        fragments: Option<Fragments> = ("the defaults of its keys"), why "Each key has its own reason.";
         /// Say the cache key in the answer's Cache-Status.
         debug: Option<bool> = ("`false`"), why "It repeats keyed cookies and fields, in the access log too.";
     }
@@ -202,6 +211,10 @@ pub struct Resolved {
     pub request: FieldEdits,
     /// See [`Settings::response`].
     pub response: FieldEdits,
+    /// See [`Settings::assemble`].
+    pub assemble: AssembleSetting,
+    /// See [`Settings::fragments`].
+    pub fragments: Fragments,
     /// See [`Settings::debug`].
     pub debug: bool,
 }
@@ -251,6 +264,8 @@ impl Settings {
             key: first(layers, |layer| &layer.key).unwrap_or_default(),
             request: first(layers, |layer| &layer.request).unwrap_or_default(),
             response: first(layers, |layer| &layer.response).unwrap_or_default(),
+            assemble: first(layers, |layer| &layer.assemble).unwrap_or_default(),
+            fragments: first(layers, |layer| &layer.fragments).unwrap_or_default(),
             debug: first(layers, |layer| &layer.debug).unwrap_or_default(),
         }
     }
@@ -282,6 +297,11 @@ impl Consistent for Settings {
             matches!(name, "age" | "date" | "content-range")
                 .then_some("other caches and clients count on it: it goes on as it is")
         });
+        let is_off = self.assemble.as_ref().is_some_and(|set| set.language == AssembleMode::Off);
+        if let Some(node) = table.get("fragments").filter(|_| is_off) {
+            let problem = reading.problem(&node.place, &At::Key(at, "fragments"), "it is not used");
+            reading.warn(problem.hint("`assemble` is \"off\" here"));
+        }
         if self.cache == Some(CacheMode::Off) {
             for name in UNUSED_WHERE_OFF {
                 if let Some(node) = table.get(name) {

@@ -8,6 +8,7 @@ mod disks;
 mod errors;
 mod files;
 mod flags;
+mod fragments;
 mod origins;
 mod properties;
 mod purges;

@@ -19,6 +19,16 @@ impl HostPattern {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Whether some host is one of both.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        let below = |host: &str, pattern: &str| {
+            let domain = pattern.strip_prefix('*');
+            domain.is_some_and(|domain| host.len() > domain.len() && host.ends_with(domain))
+        };
+        // Of two wildcards, one lies below the other, or its name is the other's.
+        self == other || below(&self.0, &other.0) || below(&other.0, &self.0)
+    }
 }
 
 impl fmt::Display for HostPattern {
@@ -71,6 +81,25 @@ impl TextSetting for HostPattern {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn patterns_overlap_where_a_host_is_of_both() {
+        for (one, other, expected) in [
+            ("a.example", "a.example", true),
+            ("a.example", "b.example", false),
+            ("*.example", "*.example", true),
+            ("*.example", "a.example", true),
+            ("*.example", "a.b.example", true),
+            ("*.example", "example", false),
+            ("*.example", "aexample", false),
+            ("*.a.example", "*.example", true),
+            ("*.a.example", "*.b.example", false),
+            ("*.a.example", "a.example", false),
+        ] {
+            let [one, other] = [one, other].map(|text| HostPattern::from_text(text).unwrap());
+            assert_eq!((one.overlaps(&other), other.overlaps(&one)), (expected, expected), "{one} {other}");
+        }
+    }
 
     #[test]
     fn hosts_are_canonical_and_wildcards_lead() {

@@ -1,4 +1,4 @@
-//! Media types (RFC 9110 8.3.1): one that a response gets, and patterns for those that responses have.
+//! Media types (RFC 9110 8.3.1): one that a response gets, and patterns or names for those that responses have.
 //!
 //! A pattern is for type and subtype alone. Parameters such as `charset` are no part of what is compared, so a pattern
 //! that has some would never match, and is refused.
@@ -78,6 +78,33 @@ impl TextSetting for MediaType {
     }
 }
 
+/// Type and subtype, in lower case.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct BareMediaType(String);
+
+impl BareMediaType {
+    /// In lower case.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TextSetting for BareMediaType {
+    const TEXT: Text = Text {
+        noun: "a media type without parameters",
+        examples: r#""text/html", "application/xhtml+xml""#,
+        about: "Compared with type and subtype in Content-Type, without parameters and without regard to case.",
+        pattern: Some("^[!#$%&'+.^_`|~0-9A-Za-z-]+/[!#$%&'+.^_`|~0-9A-Za-z-]+$"),
+    };
+
+    fn from_text(text: &str) -> Result<Self, Option<String>> {
+        if text.contains(';') {
+            return Err(Some("types are compared without their parameters".to_owned()));
+        }
+        MediaType::from_text(text).map(|MediaType(text)| Self(text.to_ascii_lowercase()))
+    }
+}
+
 /// Whether `text` is a token (RFC 9110 5.6.2), of which a `*` may be a part.
 fn is_token(text: &str) -> bool {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
@@ -108,6 +135,22 @@ mod tests {
             assert_eq!(read, expected, "{text}");
         }
         assert!(MediaPattern::from_text(&format!("a/{}", "b".repeat(BYTES_MAX))).is_err());
+    }
+
+    #[test]
+    fn a_bare_type_has_neither_parameters_nor_a_star() {
+        for (text, expected) in [
+            ("text/html", Ok("text/html")),
+            ("Application/XHTML+xml", Ok("application/xhtml+xml")),
+            ("text/html; charset=utf-8", Err(Some("types are compared without their parameters"))),
+            ("text/*", Err(Some("one type, not a pattern"))),
+            ("text/html ", Err(None)),
+            ("html", Err(None)),
+        ] {
+            let read = BareMediaType::from_text(text).map(|bare| bare.as_str().to_owned());
+            let expected = expected.map(str::to_owned).map_err(|hint: Option<&str>| hint.map(str::to_owned));
+            assert_eq!(read, expected, "{text}");
+        }
     }
 
     #[test]

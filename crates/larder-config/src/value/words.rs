@@ -127,6 +127,46 @@ words! {
 }
 
 words! {
+    /// How templates are known.
+    #[derive(Default)]
+    pub enum AssembleMode {
+        /// They say so themselves.
+        #[default]
+        Auto = "auto",
+        /// By that, or by their type: they are in SSI.
+        Ssi = "ssi",
+        /// By that, or by their type: they are in ESI.
+        Esi = "esi",
+        /// There are none.
+        Off = "off",
+    }
+}
+
+words! {
+    /// How ESI writes values that come from a request.
+    #[derive(Default)]
+    pub enum Escape {
+        /// With what HTML gives a meaning to escaped.
+        #[default]
+        Html = "html",
+        /// As they came.
+        Nothing = "none",
+    }
+}
+
+words! {
+    /// What becomes of a page with a failed fragment for which its template names nothing instead.
+    #[derive(Default)]
+    pub enum OnError {
+        /// It fails as well.
+        #[default]
+        Fail = "fail",
+        /// Nothing stands there.
+        Omit = "omit",
+    }
+}
+
+words! {
     /// A rule of the origin, or of caching, that can be made not to hold.
     pub enum Ignored {
         /// `private` in a response.

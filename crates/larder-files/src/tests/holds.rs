@@ -43,6 +43,7 @@ fn only_what_a_plain_file_can_stand_for_goes_there() {
     check(200, &[FRESH, ("vary", "Accept-Encoding")], Ok(()));
     check(200, &[FRESH, ("vary", "Accept-Language")], Err(NotAFile::Varies));
     check(200, &[FRESH, ("content-encoding", "gzip")], Err(NotAFile::Encoded));
+    check(200, &[FRESH, ("surrogate-control", "content=\"ESI/1.0\"")], Err(NotAFile::Template));
     check(404, &[FRESH], Err(NotAFile::Status));
     check(301, &[FRESH, ("location", "/b")], Err(NotAFile::Status));
     check(200, &[("cache-control", "no-cache, max-age=60"), ("etag", "\"x\"")], Err(NotAFile::NotShareable));

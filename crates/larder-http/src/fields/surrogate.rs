@@ -1,5 +1,6 @@
 //! What origins tell a cache in front of them in private fields: Surrogate-Control (the Edge Architecture note of the
-//! W3C), X-Accel-Expires (nginx) and X-Reverse-Proxy-TTL (FOSHttpCache).
+//! W3C), X-Accel-Expires (nginx) and X-Reverse-Proxy-TTL (FOSHttpCache). Surrogate-Capability of the same note tells origins
+//! what such a cache can do.
 //!
 //! In: all lines of such a field. Out: a lifetime, or a statement that nothing usable was said. A lifetime in
 //! Surrogate-Control that is not one is zero, and the shortest of several wins, as in Cache-Control; the two others
@@ -17,6 +18,8 @@ use crate::time::WallTime;
 
 /// Directives for surrogates, origin-side caches.
 pub const SURROGATE_CONTROL: HeaderName = HeaderName::from_static("surrogate-control");
+/// In requests: what the surrogate that sends it can do.
+pub const SURROGATE_CAPABILITY: HeaderName = HeaderName::from_static("surrogate-capability");
 /// A lifetime in seconds, or the time of expiry after `@`.
 pub const X_ACCEL_EXPIRES: HeaderName = HeaderName::from_static("x-accel-expires");
 /// A lifetime in seconds.

@@ -14,7 +14,7 @@ use larder_http::fields::cache_status::Outcome;
 use larder_http::message::Scheme;
 use larder_http::time::WallTime;
 
-use super::record::{Ending, LogRecord, Text};
+use super::record::{Ending, LogRecord, PageEnding, Text};
 use super::{calendar, decimal, escape};
 
 /// A field's declaration.
@@ -119,6 +119,22 @@ fields! {
         };
     }
 
+    /// Appends the members of a page that are known at the end.
+    fn page(PageEnding) {
+        "larder.fragments", "number", "Of a page that was put together: the fragments that it asked for." => |p, s| {
+            s.integer(p.fragments.into())
+        };
+        "larder.fragments_asked", "number", "Those of them that were not in memory." => |p, s| {
+            s.integer(p.asked.into())
+        };
+        "larder.fragments_failed", "number", "Its includes that failed, whatever stood in for them." => |p, s| {
+            s.integer(p.failed.into())
+        };
+        "larder.fragment_wait", "number, seconds", "How long the page had nothing to send." => |p, s| {
+            s.seconds(Some(p.waited))
+        };
+    }
+
     /// Appends the members behind them.
     fn back(LogRecord<'_>) {
         "larder.site", "string", "The site's name or first host." => |r, s| s.text(r.text(Text::Site));
@@ -184,6 +200,15 @@ pub(super) fn write(record: &LogRecord<'_>, out: &mut Vec<u8>) -> usize {
 /// Appends what is known at the end.
 pub(super) fn write_ending(ended: &Ending, out: &mut Vec<u8>) {
     ending(ended, out);
+    if let Some(ended) = &ended.page {
+        write_page(ended, out);
+    }
+}
+
+/// Most responses are no pages.
+#[cold]
+fn write_page(ended: &PageEnding, out: &mut Vec<u8>) {
+    page(ended, out);
 }
 
 /// The place of one field in a line. Nothing is written before there is a value.

@@ -258,6 +258,7 @@ mod tests {
         request_time: Duration::ZERO,
         stored: false,
         not_stored: None,
+        page: None,
     };
 
     fn queue() -> (Queue, LogLine) {

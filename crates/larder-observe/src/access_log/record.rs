@@ -179,4 +179,19 @@ pub struct Ending {
     pub stored: bool,
     /// Why it is not, where its body might have been.
     pub not_stored: Option<&'static str>,
+    /// Of a page that was put together from fragments.
+    pub page: Option<PageEnding>,
+}
+
+/// What became of the fragments of a page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageEnding {
+    /// How many the page asked for; one that it has several times counts once.
+    pub fragments: u32,
+    /// Those that were not in memory.
+    pub asked: u32,
+    /// Includes that failed, whatever stood in for them.
+    pub failed: u32,
+    /// How long the page had nothing to send.
+    pub waited: Duration,
 }

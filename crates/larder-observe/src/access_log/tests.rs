@@ -13,14 +13,21 @@ use super::*;
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-const ENDED: Ending =
-    Ending { body_bytes: 0, complete: false, request_time: Duration::ZERO, stored: false, not_stored: None };
+const ENDED: Ending = Ending {
+    body_bytes: 0,
+    complete: false,
+    request_time: Duration::ZERO,
+    stored: false,
+    not_stored: None,
+    page: None,
+};
 const ENDED_WELL: Ending = Ending {
     body_bytes: 57_000,
     complete: true,
     request_time: Duration::from_micros(180_250),
     stored: true,
     not_stored: None,
+    page: Some(PageEnding { fragments: 30, asked: 4, failed: 1, waited: Duration::from_millis(12) }),
 };
 
 const SAID: CacheStatus = CacheStatus {
@@ -78,7 +85,8 @@ fn a_full_record_has_every_field_in_order() {
         r#"{"time":"2000-02-29T00:00:00.250Z","client.address":"192.0.2.1","http.request.method":"GET","#,
         r#""url.scheme":"http","server.address":"example.com","url.path":"/a","url.query":"b=1","#,
         r#""network.protocol.version":"2.0","http.response.status_code":200,"http.response.body.size":57000,"#,
-        r#""larder.complete":true,"larder.request_time":0.180250,"larder.cache.stored":true,"larder.site":"shop","#,
+        r#""larder.complete":true,"larder.request_time":0.180250,"larder.cache.stored":true,"larder.fragments":30,"#,
+        r#""larder.fragments_asked":4,"larder.fragments_failed":1,"larder.fragment_wait":0.012000,"larder.site":"shop","#,
         r#""larder.cache.status":"uri-miss","larder.cache.status_field":"larder; fwd=uri-miss; fwd-status=304; "#,
         r#"stored; collapsed; detail=connect-timeout","larder.cache.detail":"connect-timeout","#,
         r#""larder.cache.collapsed":true,"#,
@@ -118,8 +126,16 @@ fn the_combined_line_is_what_nginx_writes() {
 #[test]
 fn absent_fields_are_left_out_and_cut_ones_are_marked() {
     let empty: serde_json::Value = serde_json::from_slice(&line(Format::Json, &record(), &ENDED)).unwrap();
-    for absent in ["user_agent.original", "larder.cache.status", "larder.origin.time", "larder.log.truncated"]
-    {
+    for absent in [
+        "user_agent.original",
+        "larder.cache.status",
+        "larder.origin.time",
+        "larder.log.truncated",
+        "larder.fragments",
+        "larder.fragments_asked",
+        "larder.fragments_failed",
+        "larder.fragment_wait",
+    ] {
         assert!(empty.get(absent).is_none(), "{absent}");
     }
     let mut cut = record();

@@ -32,6 +32,8 @@ pub(crate) struct FlightGuard {
     is_open: bool,
     number: u64,
     begun: Now,
+    /// What the origin is asked in place of the flight's own request.
+    instead: Option<Arc<RequestHead>>,
 }
 
 impl FlightGuard {
@@ -42,7 +44,7 @@ impl FlightGuard {
         begun: Now,
     ) -> Self {
         let number = flight.mark.number();
-        Self { flight, sender: Arc::new(sender), table, is_open, number, begun }
+        Self { flight, sender: Arc::new(sender), table, is_open, number, begun, instead: None }
     }
 
     pub(super) fn is_of(&self, flight: &Arc<Flight>) -> bool {
@@ -66,8 +68,14 @@ impl FlightGuard {
         }
     }
 
+    /// The request as the origin receives it.
     pub(crate) fn request(&self) -> &Arc<RequestHead> {
-        &self.flight.request
+        self.instead.as_ref().unwrap_or(&self.flight.request)
+    }
+
+    /// From now on the origin is asked this. Who may follow does not change.
+    pub(crate) fn ask_instead(&mut self, request: RequestHead) {
+        self.instead = Some(Arc::new(request));
     }
 
     /// When it was found that the origin has to be asked.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
+use larder_assemble::Program;
 use larder_cache::{Freshness, NotStorable, StoredHead};
 use larder_origin::OriginResponse;
 use larder_store::{Reader, StoredResponse, StreamingBody};
@@ -80,6 +81,8 @@ pub(crate) struct SharedResponse {
     pub(crate) forward_status: StatusCode,
     /// The last invalidation before the fetch began.
     pub(crate) number: u64,
+    /// Of a template: it grows with the body, and is complete before the body's end shows.
+    pub(crate) program: Option<Arc<Program>>,
 }
 
 /// An answer on its way to one client.
@@ -89,6 +92,8 @@ pub(crate) struct PassedAnswer {
     /// What the origin said, where that was a 304 to larder's own conditions and so is not the answer's status.
     pub(crate) forward_status: StatusCode,
     pub(crate) kept: Kept,
+    /// Of a template, as in [`SharedResponse`]. That of an answer to HEAD never completes: there is nothing to compile.
+    pub(crate) program: Option<Arc<Program>>,
 }
 
 /// What an answer that goes to one client did to the store.

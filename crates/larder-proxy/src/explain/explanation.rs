@@ -6,6 +6,11 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use super::course::{Course, Field};
+
+pub use super::assembled::{
+    ExplainedFragment, ExplainedInclude, ExplainedLevel, ExplainedPage, ExplainedProblem,
+};
 pub use super::purged::{ExplainedPurge, PurgeOutlook};
 pub use super::reason::Reason;
 
@@ -24,6 +29,9 @@ pub struct Explanation {
     pub decision: Decision,
     /// What the origin answers, and whether that may be stored; null where it is not needed to know.
     pub origin: Option<OriginAnswer>,
+    /// The page that is put together from what is stored; null where that is no template.
+    #[serde(default)]
+    pub parts: Option<ExplainedPage>,
     /// What would take out, replace or renew what is stored, or would be.
     pub removal: Vec<Reason>,
     /// What a purge of the URL would take; null where nothing is looked up, and for a config alone.
@@ -31,15 +39,6 @@ pub struct Explanation {
     pub purge: Option<PurgeOutlook>,
     /// The field that such a request gets; what only the origin could tell is left out.
     pub cache_status: String,
-}
-
-/// A field line.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Field {
-    /// In lower case.
-    pub name: String,
-    /// What is not ASCII is escaped.
-    pub value: String,
 }
 
 /// What was asked.
@@ -271,28 +270,6 @@ pub struct Candidate {
     pub lifetime_seconds: f64,
     /// Whether it decides.
     pub decides: bool,
-}
-
-/// What happens to a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Course {
-    /// Answered from what is stored.
-    Hit,
-    /// Answered from what is stored, which is refreshed behind.
-    Refresh,
-    /// The origin is asked whether what is stored still holds.
-    Validate,
-    /// The origin is asked for the rest of what is stored in part.
-    Complete,
-    /// The origin is asked, and its answer may be stored.
-    Fetch,
-    /// Passed to the origin and back.
-    Pass,
-    /// Answered by a static file, or a redirect to a directory of them.
-    File,
-    /// Refused by larder itself.
-    Refuse,
 }
 
 /// What happens to the request, and why.

@@ -8,11 +8,15 @@
 //! The request counts as one of a client that is not trusted. Deliberately absent: any text beyond single sentences;
 //! layout is the command line's.
 
+mod assembled;
 mod compression;
 mod cookies;
+mod course;
 mod explanation;
 mod file;
+mod fragments;
 mod origin;
+mod parts;
 mod printed;
 mod purged;
 mod purges;
@@ -44,9 +48,10 @@ use crate::lookup::{Lookup, LookupResult, Miss};
 use crate::serve::standing_in;
 use crate::worker::Worker;
 pub use explanation::{
-    AskedRequest, Candidate, Course, Decision, Destination, ExplainedFreshness, ExplainedPurge,
-    ExplainedResponse, Explanation, Field, Judgement, Key, KeyPart, LookedThrough, OriginAnswer,
-    OriginServer, PartBounds, PassedOver, PurgeOutlook, Reason, Route, StaleUse, Stored, VaryField, Window,
+    AskedRequest, Candidate, Course, Decision, Destination, ExplainedFragment, ExplainedFreshness,
+    ExplainedInclude, ExplainedLevel, ExplainedPage, ExplainedProblem, ExplainedPurge, ExplainedResponse,
+    Explanation, Field, Judgement, Key, KeyPart, LookedThrough, OriginAnswer, OriginServer, PartBounds,
+    PassedOver, PurgeOutlook, Reason, Route, StaleUse, Stored, VaryField, Window,
 };
 use printed::{fields_of, printable, seconds, visible};
 pub use question::{ExplainError, Question};
@@ -95,7 +100,7 @@ impl Worker {
         let now = self.proxy.clock.now();
         let walk = Walk { worker: &self, plan: &plan, site, settings, question, now, running };
         if let Some(refused) = walk.before_the_cache(index).await {
-            return Ok(walk.told(request, route, None, Stored::default(), refused, None));
+            return Ok(walk.told(request, route, None, Stored::default(), refused, (None, None)));
         }
         let key = walk.key();
         walk.recall(&key).await;
@@ -108,9 +113,10 @@ impl Worker {
             true => walk.ask_origin(&outlook).await,
             false => None,
         };
+        let parts = walk.parts(&under).await;
         let stored = under.told(&walk, &key);
         let purge = walk.purge_outlook(&raw_target).await;
-        Ok(Explanation { purge, ..walk.told(request, route, Some(told), stored, outlook, answer) })
+        Ok(Explanation { purge, ..walk.told(request, route, Some(told), stored, outlook, (answer, parts)) })
     }
 }
 
@@ -395,13 +401,16 @@ impl Walk<'_> {
         key: Option<Key>,
         stored: Stored,
         outlook: Outlook,
-        answer: Option<(OriginAnswer, CacheStatus)>,
+        (answer, parts): (Option<(OriginAnswer, CacheStatus)>, Option<ExplainedPage>),
     ) -> Explanation {
         let Outlook { decision, mut status, .. } = outlook;
         let origin = answer.map(|(answer, said)| {
             status = CacheStatus { outcome: status.outcome, ..said };
             answer
         });
+        if let Some(page) = parts.as_ref().filter(|_| status.outcome == Outcome::Hit) {
+            status = page.status(status);
+        }
         if self.question.websocket && !self.site.settings.websocket {
             status.detail = Some(UPGRADE_IS_OFF);
         }
@@ -414,7 +423,8 @@ impl Walk<'_> {
             None => self.removed_by_it(),
         };
         let cache_status = printable(&line);
-        Explanation { request, route, key, stored, decision, origin, removal, purge: None, cache_status }
+        let purge = None;
+        Explanation { request, route, key, stored, decision, origin, parts, removal, purge, cache_status }
     }
 }
 

@@ -92,6 +92,7 @@ impl Walk<'_> {
                     trusted: false,
                     takes_trailers: false,
                     via,
+                    assembles: self.settings.policy.templates.is_on(),
                 };
                 let affinity = Affinity::default();
                 origin

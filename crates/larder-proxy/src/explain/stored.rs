@@ -100,9 +100,14 @@ impl Under {
 
     /// The whole response that the request selects, and that fits it best.
     pub(super) fn selected(&self) -> Option<&larder_store::StoredResponse> {
+        self.selected_in().map(|(response, _)| &**response)
+    }
+
+    /// The same, and the store that has it.
+    pub(super) fn selected_in(&self) -> Option<(&Arc<larder_store::StoredResponse>, CacheId)> {
         let is_ours =
             |lying: &&Lying| lying.selected && lying.is_of_use() && lying.response.head.part.is_none();
-        self.responses.iter().find(is_ours).map(|lying| &*lying.response)
+        self.responses.iter().find(is_ours).map(|lying| (&lying.response, lying.store))
     }
 
     pub(super) fn told(&self, walk: &Walk<'_>, key: &CacheKey) -> Stored {

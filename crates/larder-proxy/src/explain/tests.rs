@@ -9,6 +9,7 @@ use larder_observe::{Diagnostics, Metrics, OriginId, RouteId};
 use larder_origin::{OriginSettings, ServerAddress};
 use larder_store::{MemoryStoreSettings, RefreshFailure, Store, StoredBody};
 
+mod parts;
 mod purges;
 
 use super::*;
@@ -130,6 +131,18 @@ impl Fixture {
         asked: &[(&str, &str)],
         said: &[(&'static str, &'static str)],
     ) {
+        self.keep_body(number, target, asked, said, "0123");
+    }
+
+    /// The same, with this content.
+    fn keep_body(
+        &self,
+        number: u64,
+        target: &str,
+        asked: &[(&str, &str)],
+        said: &[(&'static str, &'static str)],
+        body: &'static str,
+    ) {
         let request = Self::question("GET", target, asked).head;
         let now = self.clock.now();
         let times = ExchangeTimes { request: now, response: now };
@@ -148,7 +161,8 @@ impl Fixture {
         let head = StoredHead::new(&request, status, fields, freshness, policy);
         let key = key::key(&request, &KeySettings::default(), b"");
         let key = if head.part.is_some() { key.of_parts() } else { key };
-        let body = StoredBody::new(vec![Bytes::from_static(b"0123")], self.store.reserve(100).unwrap());
+        let body = Bytes::from_static(body.as_bytes());
+        let body = StoredBody::new(vec![body], self.store.reserve(1000).unwrap());
         let room = self.store.reserve(1000).unwrap();
         let response = larder_store::StoredResponse::new(Arc::new(head), Arc::new(body), number, room);
         let response = larder_store::StoredResponse { took: Duration::from_secs(2), ..response };

@@ -1,7 +1,7 @@
 //! What the origin is asked, and what of its answer goes on.
 //!
 //! In: the request as larder understood it. Out: a new request built from typed parts: forwarding fields written anew,
-//! our Via, nothing that belongs to the client's connection. And back: the origin's fields completed as a proxy has to
+//! our Via, what larder can put together, nothing that belongs to the client's connection. And back: the origin's fields completed as a proxy has to
 //! (Date, Via), ready to be judged, stored or passed on.
 
 mod affinity;
@@ -13,6 +13,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
 use larder_cache::Part;
 use larder_http::body::Body;
 use larder_http::fields::date;
+use larder_http::fields::surrogate::SURROGATE_CAPABILITY;
 use larder_http::message::{Peer, RequestHead};
 use larder_http::time::Now;
 use larder_http::trailers::Wish;
@@ -26,6 +27,10 @@ const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host")
 
 /// The name that larder goes by in Via and Cache-Status.
 const PSEUDONYM: &str = "larder";
+
+/// What larder can do for an origin: heed Surrogate-Control, and put pages together from templates in either language. It is the
+/// same for every request, so that an answer that varies by it is the same for all.
+const CAPABILITY: HeaderValue = HeaderValue::from_static(r#"larder="Surrogate/1.0 ESI/1.0 SSI/1.0""#);
 
 /// How often a request may have passed a larder before it is taken for a loop. Chains of caches are a few long.
 const PASSES_MAX: usize = 8;
@@ -43,6 +48,8 @@ pub(crate) struct ClientHop {
     pub(crate) takes_trailers: bool,
     /// Whether the origin is told of the proxies on the way.
     pub(crate) via: bool,
+    /// Whether it is told that its templates become pages here.
+    pub(crate) assembles: bool,
 }
 
 /// The request of a flight. Under a mark (`is_marked`) the client's conditions and range are the origin's to answer. A HEAD may
@@ -86,6 +93,13 @@ pub(crate) fn for_refresh(head: &RequestHead, part: Option<&Part>) -> RequestHea
     shared
 }
 
+/// The same request for all of what it wants a part of.
+pub(crate) fn without_range(head: &RequestHead) -> RequestHead {
+    let mut whole = head.clone();
+    drop_range(&mut whole.fields);
+    whole
+}
+
 fn drop_range(fields: &mut HeaderMap) {
     fields.remove(RANGE);
     fields.remove(IF_RANGE);
@@ -105,6 +119,9 @@ pub(crate) fn outgoing(
     match hop.via {
         true => append_via(&mut fields, head.version),
         false => drop(fields.remove(VIA)),
+    }
+    if hop.assembles {
+        fields.insert(SURROGATE_CAPABILITY, CAPABILITY);
     }
     OriginRequest {
         method: head.method.clone(),
@@ -184,15 +201,23 @@ mod tests {
     }
 
     fn sent_via(head: &RequestHead, trusted: bool, via: bool) -> HeaderMap {
+        sent_by(head, ClientHop { trusted, via, ..hop() })
+    }
+
+    fn hop() -> ClientHop {
         let peer = Peer { remote: "192.0.2.7:1".parse().unwrap(), local: "192.0.2.8:80".parse().unwrap() };
-        outgoing(
-            head,
-            Body::Empty,
-            false,
-            (ClientHop { peer, is_waiting: true, trusted, takes_trailers: false, via }, Affinity::default()),
-            None,
-        )
-        .fields
+        ClientHop {
+            peer,
+            is_waiting: true,
+            trusted: false,
+            takes_trailers: false,
+            via: true,
+            assembles: false,
+        }
+    }
+
+    fn sent_by(head: &RequestHead, hop: ClientHop) -> HeaderMap {
+        outgoing(head, Body::Empty, false, (hop, Affinity::default()), None).fields
     }
 
     #[test]
@@ -222,6 +247,22 @@ mod tests {
         };
         assert_eq!(lines(sent_via(&head, false, true)), ["1.1 front", "1.1 larder"]);
         assert!(lines(sent_via(&head, false, false)).is_empty());
+    }
+
+    #[test]
+    fn the_origin_is_told_in_one_line_what_larder_can_put_together() {
+        let mut head = crate::testing::request("/");
+        let told = |head: &RequestHead, assembles| {
+            let fields = sent_by(head, ClientHop { assembles, ..hop() });
+            let lines = fields.get_all("surrogate-capability").iter().cloned();
+            lines.collect::<Vec<_>>()
+        };
+        assert_eq!(told(&head, true), [r#"larder="Surrogate/1.0 ESI/1.0 SSI/1.0""#]);
+        assert!(told(&head, false).is_empty());
+        // A rule may set it for itself.
+        head.fields.insert("surrogate-capability", HeaderValue::from_static("other=\"ESI/1.0\""));
+        assert_eq!(told(&head, true), [CAPABILITY]);
+        assert_eq!(told(&head, false), ["other=\"ESI/1.0\""]);
     }
 
     #[test]

@@ -4,9 +4,15 @@
 //! outgrew its room, or nobody was left. While it is kept this runs at the origin's pace, clients or none, or at that of a disk
 //! as long as no reader is short of bytes; once it passes through a window, the slowest reader sets the pace. Trailers go to the
 //! readers of what passes; what is kept has none. A part that is stored already goes in front or behind ([`mod@completed`]), or lies on disks and is filled up there ([`mod@rest`]).
+//! A template is decoded ([`mod@decoded`]) and compiled ([`mod@compiled`]) on the way.
 
+mod compiled;
 mod completed;
+mod decoded;
+mod in_memory;
 mod rest;
+#[cfg(test)]
+mod script;
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -18,7 +24,10 @@ use larder_http::body::{Body, BodyError, Stream};
 use larder_store::{Finished, PushError, StreamingBody};
 use tokio::time::timeout;
 
+pub(crate) use compiled::compiled;
 pub(crate) use completed::completed;
+pub(crate) use decoded::{Coding, UnknownCoding, coding_of, decoded};
+pub(crate) use in_memory::as_stream;
 pub(crate) use rest::{AskAgain, Rest, without};
 
 /// A fill lets others run after so many bytes, where nothing else makes it wait.

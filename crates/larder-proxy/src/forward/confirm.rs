@@ -15,6 +15,7 @@ use larder_store::{CacheKey, Store, StoredResponse};
 
 use super::receive::pass;
 use super::task::FetchTask;
+use super::template;
 use crate::collapse::{FlightGuard, FlightOutcome, Kept};
 use crate::not_stored::NotStored;
 
@@ -73,8 +74,9 @@ pub(super) fn confirm(
                 task.settings.remove_all_for(&key, stored, request);
             }
             match once_more(stored, request, fields, answer) {
-                Some(answer) => {
-                    let answer = (StatusCode::NOT_MODIFIED, answer);
+                Some(mut answer) => {
+                    let program = template::of_stored(stored, request, &mut answer);
+                    let answer = (StatusCode::NOT_MODIFIED, (answer, program));
                     pass(&task.settings, guard, answer, times, Kept::Nothing(reason));
                 }
                 // A part that is not what its client asked for any more: the leader looks again.

@@ -5,7 +5,7 @@
 //! else ends with its last reader. However this task ends, the guard tells the followers.
 //!
 //! What comes back is confirmed (304, and 200 to HEAD: [`mod@confirm`]) or received ([`mod@receive`]), and in the end kept
-//! ([`mod@keep`]).
+//! ([`mod@keep`]). A template is decoded and compiled on the way ([`mod@template`]).
 
 mod ask;
 mod complete;
@@ -14,11 +14,13 @@ mod gaps;
 mod keep;
 mod receive;
 mod task;
+mod template;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
+use http::header::RANGE;
 use larder_cache::part::Gap;
 use larder_cache::{ExchangeTimes, StaleCause};
 use larder_http::message::RequestHead;
@@ -37,6 +39,8 @@ use gaps::{Behind, KeptPart};
 use receive::pass;
 pub(crate) use receive::{judge, receive};
 pub(crate) use task::{Candidates, FetchTask};
+use template::is_template;
+pub(crate) use template::{is_part_of_template, template_of};
 
 /// Flies: asks, judges, fills, stores.
 // Not an `async fn`, which would keep what it is given a second time. What a fetch is made of is copied when it begins.
@@ -115,7 +119,10 @@ fn take(
     conditional: bool,
     (answer, times): (Box<OriginResponse>, ExchangeTimes),
 ) -> Taken {
-    let answer = match task.completing.take() {
+    if is_part_of_template(&task.settings, &answer) {
+        return ask_for_all(task, guard);
+    }
+    let mut answer = match task.completing.take() {
         None => answer,
         Some(completing) => match take_completing((task, guard), completing, (answer, times)) {
             Ok(answer) => answer,
@@ -136,7 +143,11 @@ fn take(
             false => update_by_head(task, guard, &answer, times),
         };
         if let Some(freshness) = freshness {
-            let answer = (answer.status, answer);
+            let Ok(program) = template_of(&task.settings, guard.request(), &mut answer) else {
+                guard.conclude(FlightOutcome::Failed(Failure::TEMPLATE_CODING));
+                return Taken::Over;
+            };
+            let answer = (answer.status, (answer, program));
             pass(&task.settings, guard, answer, times, Kept::Updated(freshness));
             return Taken::Over;
         }
@@ -185,8 +196,10 @@ fn take_completing(
         return Err(ask_again(task, guard));
     }
     let lies_on_disks = !part.body.is_in_memory();
+    // A template has no parts that it could be completed from.
+    let may_complete = lies_on_disks && !is_template(&task.settings, &answer);
     match answer.status {
-        status if lies_on_disks && (fills(&gap, &part, &answer) || is_same_whole(&part, &gap, &answer)) => {
+        status if may_complete && (fills(&gap, &part, &answer) || is_same_whole(&part, &gap, &answer)) => {
             let Some(whole) = complete::seed(task, guard, (&part, gap), answer, times) else {
                 // It went meanwhile, or the whole is not to be stored: once more, for all of it.
                 return Err(again(task, guard));
@@ -217,6 +230,22 @@ fn take_completing(
 fn ask_again(task: &mut FetchTask, guard: &mut FlightGuard) -> Taken {
     guard.is_newer_than(task.worker.proxy.invalidations.current());
     task.offered = Candidates::default();
+    Taken::Again
+}
+
+/// A part of a template was answered. A template is received whole or not at all, so all of it is asked for, once.
+#[inline(never)]
+fn ask_for_all(task: &mut FetchTask, guard: &mut FlightGuard) -> Taken {
+    if let Some((part, _)) = task.completing.take() {
+        // It was stored as a part of something that is no template, and the rest of it will be of one.
+        task.settings.remove(&guard.key().of_parts(), &part);
+        return if task.is_unwanted(guard) { Taken::Over } else { Taken::Again };
+    }
+    if !guard.request().fields.contains_key(RANGE) {
+        guard.conclude(FlightOutcome::Failed(Failure::TEMPLATE_PART));
+        return Taken::Over;
+    }
+    guard.ask_instead(fetch::without_range(guard.request()));
     Taken::Again
 }
 

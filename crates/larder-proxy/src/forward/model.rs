@@ -10,6 +10,7 @@
 
 mod map;
 mod origin;
+mod templates;
 mod world;
 
 use std::sync::Arc;

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::header::{AGE, AUTHORIZATION, SET_COOKIE};
 use http::{Method, StatusCode};
+use larder_assemble::Program;
 use larder_cache::completion::{keep_names, same_representation, whole_fields};
 use larder_cache::part::{Gap, Part};
 use larder_cache::{CachePolicy, ExchangeTimes, NotStorable, Storability, StoredHead, directives};
@@ -21,9 +22,11 @@ use larder_store::{Finished, Reservation, Store, StoredResponse, StreamingBody};
 use super::gaps::KeptPart;
 use super::keep::Keeper;
 use super::task::FetchTask;
+use super::template::{self, template_of};
 use crate::collapse::{FlightGuard, FlightOutcome, Kept, PassedAnswer, SharedResponse, Storing};
 use crate::decision::{Counters, Facts, Next, Storable, next};
 use crate::facts;
+use crate::failure::Failure;
 use crate::fetch;
 use crate::fill::{Around, Filled, completed, fill};
 use crate::not_stored::NotStored;
@@ -34,17 +37,20 @@ use crate::worker_plan::WorkerPlan;
 /// So many bytes are fetched for a HEAD, if nobody asks for the content.
 const UNREAD_BYTES_MAX: u64 = 16 << 20;
 
+/// An answer of the origin, and its program where it is a template.
+pub(super) type Compiled = (Box<OriginResponse>, Option<Arc<Program>>);
+
 /// The answer is for the leader alone. Followers go alone as well, or, where only the leader's request is why, the next
 /// of them leads.
 pub(super) fn pass(
     settings: &RuleSettings,
     guard: &FlightGuard,
-    (forward_status, mut answer): (StatusCode, Box<OriginResponse>),
+    (forward_status, (mut answer, program)): (StatusCode, Compiled),
     times: ExchangeTimes,
     kept: Kept,
 ) {
     directives::strip(&mut answer.fields, &settings.policy.controls);
-    let passed = PassedAnswer { answer, forward_status, delay: times.delay(), kept };
+    let passed = PassedAnswer { answer, forward_status, delay: times.delay(), kept, program };
     let for_followers = match is_leaders_own(kept) {
         true => FlightOutcome::NotForOthers,
         false => FlightOutcome::Unshared,
@@ -60,15 +66,18 @@ fn is_leaders_own(kept: Kept) -> bool {
     matches!(kept, Kept::Nothing(reason) if reason.lies_in_request() && !matches!(reason, NotModified | PartialContent))
 }
 
-/// Judges an answer and lets it land.
+/// Judges an answer and lets it land. A template is decoded and compiled while it arrives.
 pub(crate) async fn receive(
     task: &FetchTask,
     guard: &FlightGuard,
-    answer: Box<OriginResponse>,
+    mut answer: Box<OriginResponse>,
     times: ExchangeTimes,
 ) {
     let forward_status = answer.status;
-    if let Some(landing) = land((task, guard), forward_status, (answer, None), times) {
+    let Ok(program) = template_of(&task.settings, guard.request(), &mut answer) else {
+        return guard.conclude(FlightOutcome::Failed(Failure::TEMPLATE_CODING));
+    };
+    if let Some(landing) = land((task, guard), forward_status, ((answer, program), None), times) {
         landing.fill().await;
     }
 }
@@ -89,7 +98,7 @@ pub(super) async fn receive_rest(
     let body = completed(Arc::clone(&part.body), missing, gap.complete, body);
     let content_length = Some(gap.complete);
     *answer = OriginResponse { status: StatusCode::OK, fields, body, content_length, ..*answer };
-    if let Some(landing) = land((task, guard), forward_status, (answer, None), times) {
+    if let Some(landing) = land((task, guard), forward_status, ((answer, None), None), times) {
         let received = landing.fill().await;
         end_misfit((task, guard), part, &received);
     }
@@ -103,7 +112,8 @@ pub(super) async fn receive_gaps(
     (forward_status, (streaming, answer)): (StatusCode, (Arc<StreamingBody>, Box<OriginResponse>)),
     times: ExchangeTimes,
 ) -> Option<KeptPart> {
-    let received = land((task, guard), forward_status, (answer, Some(streaming)), times)?.fill().await;
+    let arrived = ((answer, None), Some(streaming));
+    let received = land((task, guard), forward_status, arrived, times)?.fill().await;
     end_misfit((task, guard), part, &received);
     let Received { filled, part } = received;
     // An origin that knows no ranges would send everything once more.
@@ -159,6 +169,8 @@ struct Landing<'a> {
     store_id: CacheId,
     head: Arc<StoredHead>,
     body: Body,
+    /// Of a template.
+    program: Option<Arc<Program>>,
     streaming: AbortOnDrop,
     /// For the head; `None` where nothing is stored.
     room: Option<Reservation>,
@@ -174,7 +186,7 @@ struct Landing<'a> {
 fn land<'a>(
     (task, guard): (&'a FetchTask, &'a FlightGuard),
     forward_status: StatusCode,
-    (answer, seeded): (Box<OriginResponse>, Option<Arc<StreamingBody>>),
+    ((answer, program), seeded): (Compiled, Option<Arc<StreamingBody>>),
     times: ExchangeTimes,
 ) -> Option<Landing<'a>> {
     let FetchTask { worker, worker_plan, settings, seldom, before, .. } = task;
@@ -189,13 +201,13 @@ fn land<'a>(
             if guard.is_shared() && !is_leaders_own(kept) {
                 mark(worker, worker_plan, settings, guard);
             }
-            pass(settings, guard, (forward_status, answer), times, kept);
+            pass(settings, guard, (forward_status, (answer, program)), times, kept);
             return None;
         }
     };
     if answer.body.length().or(answer.content_length) > Some(UNREAD_BYTES_MAX) && guard.gives_up_unread() {
         worker.metrics.not_stored(&NotStored::Unread);
-        pass(settings, guard, (forward_status, answer), times, Kept::Unread);
+        pass(settings, guard, (forward_status, (answer, program)), times, Kept::Unread);
         return None;
     }
     let shareable = freshness.is_shareable();
@@ -239,6 +251,7 @@ fn land<'a>(
         not_stored,
         forward_status,
         number: guard.number(),
+        program: program.clone(),
     });
     let reader = streaming.reader(None);
     let for_leader = FlightOutcome::Shared { response: shared, own, reader };
@@ -251,7 +264,20 @@ fn land<'a>(
         guard.conclude(for_leader);
     }
     let (streaming, is_kept) = (AbortOnDrop(streaming), not_stored.is_none());
-    Some(Landing { task, guard, store, store_id, head, body, streaming, room, storing, unkept, is_kept })
+    Some(Landing {
+        task,
+        guard,
+        store,
+        store_id,
+        head,
+        body,
+        program,
+        streaming,
+        room,
+        storing,
+        unkept,
+        is_kept,
+    })
 }
 
 impl Landing<'_> {
@@ -277,12 +303,22 @@ impl Landing<'_> {
             worker.proxy.note_outcome(store_id, &guard.place_of(head), outcome);
         };
         let (body, room) = (std::mem::replace(&mut self.body, Body::Empty), self.room.take());
+        let program = self.program.take();
         let mut part = None;
         let commit = |finished: &Finished| {
             let Some(room) = room else { return };
             let keeper = Keeper { worker, settings, guard, store, store_id };
             match finished {
-                Finished::Whole(body) => settled(keeper.keep(Arc::clone(head), Arc::clone(body), room)),
+                Finished::Whole(body) => {
+                    let head = match &program {
+                        Some(program) => {
+                            template::count(worker, guard.request(), program);
+                            template::kept(program, head, body, store)
+                        }
+                        None => Arc::clone(head),
+                    };
+                    settled(keeper.keep(head, Arc::clone(body), room));
+                }
                 Finished::Part { body, runs, complete } => {
                     let kept = keeper.keep_runs(head, body, (runs, *complete));
                     part = kept.map(|kept| (kept, store_id));

@@ -84,6 +84,7 @@ impl Fixture {
             debug: false,
             request: FieldEdits::default(),
             response: FieldEdits::default(),
+            fragments: Arc::default(),
         };
         let site = SiteSettings {
             name: "example.com".into(),

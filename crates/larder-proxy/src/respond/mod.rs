@@ -9,4 +9,4 @@ mod multipart;
 mod represent;
 
 pub(crate) use error::failure;
-pub(crate) use represent::{Represented, file, has_what_is_asked, represent, unsent};
+pub(crate) use represent::{Represented, file, has_what_is_asked, represent, sized, unsent};

@@ -139,12 +139,23 @@ pub(crate) fn file(
     now: WallTime,
     body: impl Fn(Range<u64>) -> Body,
 ) -> Response {
+    sized(request, (StatusCode::OK, fields), size, now, body)
+}
+
+/// The same of anything that has so many bytes.
+pub(crate) fn sized(
+    request: &RequestHead,
+    (status, fields): (StatusCode, HeaderMap),
+    size: u64,
+    now: WallTime,
+    body: impl Fn(Range<u64>) -> Body,
+) -> Response {
     let is_head = request.method == Method::HEAD;
     let sent = |range: Range<u64>| {
         if is_head { unsent(Some(range.end - range.start)) } else { body(range) }
     };
-    match larder_cache::answer(request, StatusCode::OK, &fields, Some(size), now) {
-        Answer::Whole => Response::new(ResponseHead::new(StatusCode::OK, fields), sent(0..size)),
+    match larder_cache::answer(request, status, &fields, Some(size), now) {
+        Answer::Whole => Response::new(ResponseHead::new(status, fields), sent(0..size)),
         Answer::NotModified => not_modified(&fields),
         Answer::Partial { range, complete } => {
             let head = partial_head(Arc::new(PreparedFields::new(fields)), &range, complete);

@@ -14,6 +14,7 @@ use larder_http::message::{RequestHead, Scheme};
 const NEVER_KEPT: &[&str] = &[
     "forwarded",
     "proxy",
+    "surrogate-capability",
     "x-host",
     "x-http-host-override",
     "x-http-method",

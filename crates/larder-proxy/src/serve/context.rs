@@ -23,11 +23,16 @@ impl RequestContext<'_> {
     /// The fetch that a request causes.
     pub(super) fn task(&self, asked: &Asked, asker: &Asker, offered: Candidates) -> FetchTask {
         let choice = self.worker_plan.choice(self.origin);
-        let hop = ClientHop { via: choice.is_none_or(|choice| choice.via), ..asker.hop };
+        let settings = asked.route.settings();
+        let hop = ClientHop {
+            via: choice.is_none_or(|choice| choice.via),
+            assembles: settings.policy.templates.is_on(),
+            ..asker.hop
+        };
         FetchTask {
             worker: Arc::clone(self.worker),
             worker_plan: Arc::clone(self.worker_plan),
-            settings: Arc::clone(asked.route.settings()),
+            settings: Arc::clone(settings),
             origin: self.origin,
             hash: asker.hash(choice, &asked.head),
             asker: Asker { hop, ..asker.clone() },

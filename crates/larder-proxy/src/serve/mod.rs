@@ -6,11 +6,17 @@
 //! the client leaves: nothing it waits for depends on it, since a fetch is a task of its own ([`crate::forward`]); only
 //! what nobody else can use (an upload, a bypass) ends with it.
 
+mod aim;
 mod cached;
 mod content;
 mod context;
+mod counted;
+mod fragment;
+mod kept;
 mod look;
 mod outcome;
+mod page;
+mod page_answer;
 mod pass;
 mod post;
 mod privilege;
@@ -19,64 +25,41 @@ mod refresh;
 mod renew;
 mod reply;
 mod resume;
+mod serving;
+mod sheet;
 mod turned_away;
 mod used;
+mod way;
 
-use std::future::Future;
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use arc_swap::Guard;
 use bytes::Bytes;
 use http::header::VIA;
-use larder_http::body::Body;
 use larder_http::fields::cache_status::Outcome;
 use larder_http::fields::cookie;
-use larder_http::message::{Request, RequestHead, Response};
+use larder_http::message::{Request, RequestHead};
 use larder_http::target::Target;
 use larder_listen::Interims;
-
 use larder_origin::ServerTag;
 
 use crate::asked::{Asked, Asker, MatchedRule};
-use crate::decision::{Arrived, ContentRead, Counters, Document, Facts, Next, next};
-use crate::exchange::{Exchange, Reply};
-use crate::facts::{self, Carried};
+use crate::exchange::Exchange;
 use crate::failure::Failure;
 use crate::fetch::{self, ClientHop};
 use crate::plan::Plan;
-use crate::receipt::Receipt;
-use crate::root::RootEntry;
-use crate::settings::ProxySettings;
 use crate::worker::Worker;
 use crate::worker_plan::WorkerPlan;
 use crate::{key, route};
-use content::{Inside, Taken};
+pub(crate) use aim::Aim;
+use content::Inside;
 use context::RequestContext;
-use look::FirstLook;
+pub(crate) use fragment::{failure_of, has_private_key};
 use purge::PurgeCall;
 pub(crate) use refresh::standing_in;
-
-/// A request that is being served. What is in the index is an answer at once, without a task's state to set up and take
-/// down; everything that may have to wait is a future on the heap, so that an idle connection keeps no room for it.
-#[expect(clippy::large_enum_variant, reason = "nearly every one is of the large kind")]
-pub enum Serving {
-    Answered(Option<(Response, Receipt)>),
-    Underway(Pin<Box<dyn Future<Output = (Response, Receipt)> + Send>>),
-}
-
-impl Future for Serving {
-    type Output = (Response, Receipt);
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut *self {
-            Self::Answered(answer) => Poll::Ready(answer.take().expect("polled after it was ready")),
-            Self::Underway(serving) => serving.as_mut().poll(cx),
-        }
-    }
-}
+pub(crate) use serving::Serving;
+use way::{looks_at_once, reply_to};
 
 /// Serves one request.
 pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims) -> Serving {
@@ -96,7 +79,9 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
     };
     let inside = Inside { body, websocket, announced: trailers.announced };
     let Entered { route, sent_target, server, client, trusted } = entered;
-    let hop = ClientHop { peer, is_waiting: true, trusted, takes_trailers: trailers.takes, via: true };
+    let takes_trailers = trailers.takes;
+    // The last two are known where an origin is asked.
+    let hop = ClientHop { peer, is_waiting: true, trusted, takes_trailers, via: true, assembles: false };
     let (asked, asker) = (Asked { head, sent_target, route }, Asker { hop, server, client });
     let mut exchange = Exchange::new(asked, asker, worker.proxy.clock.now());
     exchange.shows = privilege.shows;
@@ -115,6 +100,11 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
             content: Bytes::new(),
         };
         match look::first(&context, &exchange, now) {
+            Ok(used) if used.is_template() => match page::serve(worker, exchange, origin, (used, now)) {
+                Ok(serving) => return serving,
+                // The request looks again.
+                Err(back) => exchange = back,
+            },
             Ok(used) => {
                 let status = used.status();
                 let mut response = used::answer(&context, &exchange, (used, now));
@@ -137,6 +127,9 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
         let worker_plan = Arc::clone(exchange.asked.route.worker_plan());
         let refuses_upgrade = inside.websocket && !exchange.site().settings.websocket;
         let mut reply = reply_to(&worker, &worker_plan, &mut exchange, inside, looked, &interims).await;
+        if reply.sheet.is_some() {
+            reply = Box::pin(page::assembled(&worker, &mut exchange, reply)).await;
+        }
         if refuses_upgrade {
             worker.proxy.complain_of_upgrade(exchange.site());
             reply::tell_upgrade_is_off(&mut reply);
@@ -154,28 +147,6 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
 fn purging(worker: &Arc<Worker>, plan: &Plan, request: Request) -> Serving {
     let call = PurgeCall::new(plan, request.head, request.body, request.peer);
     Serving::Underway(Box::pin(call.answer(Arc::clone(worker))))
-}
-
-/// The origin of a request that is looked up without anything to wait for before, as nearly every one is. `None` where
-/// it goes another way, or where a handshake that the site does not pass on has to be told of.
-#[inline(always)]
-fn looks_at_once(exchange: &Exchange, inside: &Inside) -> Option<usize> {
-    let origin = exchange.site().settings.origin?;
-    if exchange.asked.route.root().is_some() || inside.websocket {
-        return None;
-    }
-    let (step, _) = next(&Facts::Arrived(arrived(exchange, inside, None)), Counters::default());
-    // Matched, not compared: comparing it cost a hit 36 instructions.
-    matches!(step, Next::Look).then_some(origin)
-}
-
-/// What is known of a request when it comes.
-#[inline(always)]
-fn arrived(exchange: &Exchange, inside: &Inside, document: Option<Document>) -> Arrived {
-    let (site, rule) = (&exchange.site().settings, exchange.settings());
-    let origins = exchange.asked.route.worker_plan().origins().len();
-    let carried = Carried { websocket: inside.websocket, has_content: !inside.body.is_empty() };
-    facts::arrived(&exchange.asked.head.method, (site, rule), origins, document, carried)
 }
 
 /// A request that has found where it belongs.
@@ -223,57 +194,4 @@ fn take_server(worker_plan: &WorkerPlan, origin: Option<usize>, head: &mut Reque
     let name = worker_plan.choice(origin?)?.sticky.as_ref()?;
     let value = cookie::take(&mut head.fields, name.as_bytes())?;
     std::str::from_utf8(&value).ok()?.parse().ok()
-}
-
-/// The reply, by the way that the request takes.
-async fn reply_to(
-    worker: &Arc<Worker>,
-    worker_plan: &Arc<WorkerPlan>,
-    exchange: &mut Exchange,
-    mut inside: Inside,
-    looked: Option<Box<FirstLook>>,
-    interims: &Interims,
-) -> Reply {
-    let mut entry = match exchange.asked.route.root() {
-        Some(root) => root.find(&exchange.asked.head).await,
-        None => RootEntry::Nothing,
-    };
-    let mut facts = Facts::Arrived(arrived(exchange, &inside, entry.document()));
-    let origin = exchange.site().settings.origin.unwrap_or_default();
-    let mut content = Bytes::new();
-    loop {
-        let (step, _) = next(&facts, Counters::default());
-        match (step, entry) {
-            (Next::File, RootEntry::File(file)) => return reply::static_file(exchange, &file),
-            (Next::Redirect, RootEntry::Directory(location)) => return reply::redirect(&location),
-            (Next::Look, _) => {
-                let context = RequestContext { worker, worker_plan, origin, content };
-                return cached::cached(context, exchange, looked, interims).await;
-            }
-            (Next::Pass { forward, detail }, _) => {
-                let mut reply = pass::pass(worker, worker_plan, exchange, origin, inside, interims).await;
-                reply.status.outcome = Outcome::Forwarded(forward);
-                reply.status.detail = reply.status.detail.or(detail);
-                return reply;
-            }
-            (Next::ReadContent, nothing) => {
-                let body = std::mem::replace(&mut inside.body, Body::Empty);
-                let read = match content::take(body, ProxySettings::QUERY_CONTENT_MAX).await {
-                    Ok(Taken::All(all)) => {
-                        content = all;
-                        ContentRead::All
-                    }
-                    Ok(Taken::TooLong(body)) => {
-                        inside.body = body;
-                        ContentRead::TooLong
-                    }
-                    Err(error) => ContentRead::Broken(Failure::of_content(error)),
-                };
-                (facts, entry) = (Facts::ContentRead(read), nothing);
-            }
-            (Next::Refuse(failure), _) => return reply::failed(Outcome::Own, failure),
-            // Nothing else follows on these facts.
-            _ => return reply::failed(Outcome::Own, Failure::FETCH_LOST),
-        }
-    }
 }

@@ -14,7 +14,7 @@ use larder_store::{CacheKey, Held};
 
 use super::context::RequestContext;
 use super::used::from_stored;
-use super::{reply, resume};
+use super::{reply, resume, sheet};
 use crate::collapse::FlightOutcome;
 use crate::decision::WaitResult;
 use crate::detail::COOKIES_WITHHELD;
@@ -124,7 +124,16 @@ pub(super) fn take(
             if collapsed && !is_for(worker, exchange, waiting, (head, shared.number), now) {
                 return Err(WaitResult::Unfit);
             }
-            let Some(mut response) = reply::from_shared(exchange, &shared, &mut status, now) else {
+            let sheet = sheet::from_shared(&shared);
+            let (response, sheet) = match sheet {
+                Some(Some((response, sheet))) => {
+                    reply::tell_shared(&shared, &mut status, now);
+                    (Some(response), Some(sheet))
+                }
+                Some(None) => (None, None),
+                None => (reply::from_shared(exchange, &shared, &mut status, now), None),
+            };
+            let Some(mut response) = response else {
                 // Nobody asks again: the origin has had its request, and what it made of it is known.
                 if !shared.body.is_broken() {
                     return Err(WaitResult::BodyClosed);
@@ -143,10 +152,10 @@ pub(super) fn take(
                 status.detail = status.detail.or(Some(COOKIES_WITHHELD));
             }
             response.head.fields.extend(own);
-            if shared.body.may_be_let_go() {
+            if sheet.is_none() && shared.body.may_be_let_go() {
                 resume::make_resumable(context, exchange, head, &mut response);
             }
-            Reply { response, status }
+            Reply { response, status, sheet }
         }
     };
     Ok(Box::new(reply))

@@ -8,13 +8,14 @@ use std::sync::Arc;
 
 use larder_cache::directives;
 use larder_cache::groups::GroupTags;
+use larder_http::body::Body;
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_http::target::Target;
 use larder_listen::Interims;
 use larder_origin::{Affinity, OriginResponse};
 
 use super::content::Inside;
-use super::{post, reply};
+use super::{post, reply, sheet};
 use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
 use crate::fetch::ClientHop;
@@ -37,7 +38,11 @@ pub(super) async fn pass(
     let websocket = inside.websocket && exchange.site().settings.websocket;
     let sink: larder_origin::InterimSink = Arc::new(move |interim| interims.push(interim));
     let choice = worker_plan.choice(origin);
-    let hop = ClientHop { via: choice.is_none_or(|choice| choice.via), ..exchange.asker.hop };
+    let hop = ClientHop {
+        via: choice.is_none_or(|choice| choice.via),
+        assembles: exchange.settings().policy.templates.is_on(),
+        ..exchange.asker.hop
+    };
     let asker = &exchange.asker;
     let affinity = Affinity { hash: asker.hash(choice, &exchange.asked.head), server: asker.server };
     let to = (hop, affinity);
@@ -45,7 +50,15 @@ pub(super) async fn pass(
     request.trailers.announced = inside.announced;
     let acted = match larder_cache::is_safe(&exchange.asked.head.method) {
         true => {
-            let asked = forward::ask(worker, worker_plan, origin, request).await;
+            let mut asked = forward::ask(worker, worker_plan, origin, request).await;
+            if let Ok((part, _)) = &asked
+                && forward::is_part_of_template(exchange.settings(), part)
+            {
+                // Of a template all is needed.
+                let whole = fetch::without_range(&exchange.asked.head);
+                let request = fetch::outgoing(&whole, Body::Empty, false, to, None);
+                asked = forward::ask(worker, worker_plan, origin, request).await;
+            }
             if let Ok((answer, _)) = &asked {
                 let said = (answer.status, &answer.fields);
                 let controls = &exchange.settings().policy.controls;
@@ -70,14 +83,20 @@ pub(super) async fn pass(
     if let Some(kept) = kept.filter(|kept| kept.takes(exchange, &answer, times)) {
         return kept.keep(worker, worker_plan, exchange, origin, (answer, times)).await;
     }
+    let mut answer = answer;
+    let program = match forward::template_of(exchange.settings(), &exchange.asked.head, &mut answer) {
+        Ok(program) => program,
+        Err(_) => return reply::failed(Outcome::Own, Failure::TEMPLATE_CODING),
+    };
     let (tunnel, mut fields) = (answer.tunnel, answer.fields);
     directives::strip(&mut fields, &exchange.settings().policy.controls);
     exchange.stay(choice, answer.tag, &mut fields);
     let status = CacheStatus { forward_status: Some(answer.status), ..CacheStatus::new(Outcome::Own) };
     reply::announce(&mut fields, answer.announced);
+    let sheet = sheet::from_passed(program, &fields, exchange.started.wall);
     let mut response = reply::passed(exchange, answer.status, fields, answer.body, answer.content_length);
     response.tunnel = tunnel;
-    Reply { response, status }
+    Reply { response, status, sheet }
 }
 
 /// What to do when an unsafe request has been answered, or nobody knows how (RFC 9111 4.4): its URI and those that the

@@ -14,7 +14,7 @@ use larder_cache::{ExchangeTimes, Storability};
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_origin::OriginResponse;
 
-use super::reply;
+use super::{reply, sheet};
 use crate::collapse::{FlightGuard, FlightOutcome, FlightRequest};
 use crate::decision::{Counters, Facts, Next, next};
 use crate::detail::COOKIES_WITHHELD;
@@ -126,7 +126,13 @@ impl ForGet {
         let now = worker.proxy.clock.now();
         match leader.outcome(drop).await {
             FlightOutcome::Shared { response: shared, own, reader } => {
-                let response = reply::from_shared(exchange, &shared, &mut status, now);
+                let (response, sheet) = match sheet::from_shared(&shared) {
+                    Some(template) => {
+                        reply::tell_shared(&shared, &mut status, now);
+                        template.unzip()
+                    }
+                    None => (reply::from_shared(exchange, &shared, &mut status, now), None),
+                };
                 drop(reader);
                 if let Some(mut response) = response {
                     exchange.storing = Some(Arc::clone(&shared.storing));
@@ -134,10 +140,11 @@ impl ForGet {
                         status.detail = status.detail.or(Some(COOKIES_WITHHELD));
                     }
                     response.head.fields.extend(own);
-                    return Reply { response, status };
+                    return Reply { response, status, sheet };
                 }
             }
             FlightOutcome::Passed(passed) => return reply::passed_answer(exchange, passed, status, now),
+            FlightOutcome::Failed(failure) => return reply::failed(Outcome::Own, failure),
             _ => {}
         }
         reply::failed(Outcome::Own, Failure::BODY_BROKEN)

@@ -251,7 +251,7 @@ impl AskingPeer {
             record.status = response.head.status;
             record.cache_status = Some(&status);
             tell_head(&self.head, &self.head.target, &mut record);
-            Logged { line: record.line(format), stored: false, storing: None }
+            Logged { line: record.line(format), stored: false, storing: None, page: None }
         });
         response.head.cache_status = Some(status);
         Receipt(Some(Account { route, started, served: Served::Local, log }))

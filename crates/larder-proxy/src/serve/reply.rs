@@ -15,6 +15,7 @@ use larder_http::time::Now;
 use larder_origin::OriginResponse;
 use larder_store::{CacheKey, Held};
 
+use super::sheet::{self, Sheeted};
 use crate::collapse::{Kept, PassedAnswer, SharedResponse};
 use crate::detail::UPGRADE_IS_OFF;
 use crate::exchange::{Exchange, Reply};
@@ -46,9 +47,9 @@ pub(super) fn stale_or_failed(
             status.ttl_seconds = Some(head.freshness.ttl_seconds(now));
             let age = head.freshness.age(now);
             from_stored(exchange, Held::Shared(Arc::clone(stored)), age, now, status)
-                .unwrap_or_else(|| Reply { response: respond::failure(failure), status })
+                .unwrap_or_else(|| Reply::new(respond::failure(failure), status))
         }
-        None => Reply { response: respond::failure(failure), status },
+        None => Reply::new(respond::failure(failure), status),
     }
 }
 
@@ -61,7 +62,12 @@ pub(super) fn from_stored(
     now: Now,
     status: CacheStatus,
 ) -> Option<Reply> {
-    Some(Reply { response: of_stored(exchange, stored, current_age, now)?, status })
+    let stored = match sheet::from_stored(exchange, stored, current_age, status) {
+        Sheeted::Template(reply) => return Some(reply),
+        Sheeted::Plain(stored) => stored,
+        Sheeted::Gone => return None,
+    };
+    Some(Reply::new(of_stored(exchange, stored, current_age, now)?, status))
 }
 
 /// The response alone.
@@ -107,11 +113,16 @@ pub(super) fn from_shared(
     if exchange.shows_tags() {
         show_tags(head, &mut response.head.fields);
     }
+    tell_shared(shared, status, now);
+    Some(response)
+}
+
+/// What Cache-Status says of it.
+pub(super) fn tell_shared(shared: &SharedResponse, status: &mut CacheStatus, now: Now) {
     status.forward_status = Some(shared.forward_status);
     status.stored = shared.not_stored.is_none();
     status.detail = shared.not_stored;
-    status.ttl_seconds = Some(head.freshness.ttl_seconds(now));
-    Some(response)
+    status.ttl_seconds = Some(shared.head.freshness.ttl_seconds(now));
 }
 
 /// The origin's answer as it came.
@@ -141,7 +152,7 @@ pub(super) fn passed_answer(
     mut status: CacheStatus,
     now: Now,
 ) -> Reply {
-    let PassedAnswer { answer, forward_status, kept, .. } = passed_on;
+    let PassedAnswer { answer, forward_status, kept, program, .. } = passed_on;
     status.forward_status = Some(forward_status);
     match kept {
         Kept::Nothing(reason) => status.detail = Some(reason.token()),
@@ -150,8 +161,12 @@ pub(super) fn passed_answer(
     }
     let OriginResponse { status: code, mut fields, body, content_length, announced, .. } = *answer;
     announce(&mut fields, announced);
+    let sheet = sheet::from_passed(program, &fields, now.wall);
     let response = passed(exchange, code, fields, body, content_length);
-    Reply { response: conditionally(exchange, response, now), status }
+    match sheet {
+        Some(_) => Reply { response, status, sheet },
+        None => Reply::new(conditionally(exchange, response, now), status),
+    }
 }
 
 /// Conditions that were kept from the origin are answered from what it sent. The answer is for this client alone, so
@@ -173,7 +188,7 @@ fn conditionally(exchange: &Exchange, response: Response, now: Now) -> Response 
 /// Nothing better than a failure.
 pub(super) fn failed(outcome: Outcome, failure: Failure) -> Reply {
     let status = CacheStatus { detail: Some(failure.detail), ..CacheStatus::new(outcome) };
-    Reply { response: respond::failure(failure), status }
+    Reply::new(respond::failure(failure), status)
 }
 
 /// Says that the client asked for a WebSocket and the site passes none on, unless there is a failure to tell.
@@ -187,10 +202,13 @@ pub(super) fn tell_upgrade_is_off(reply: &mut Reply) {
 /// A static file.
 pub(super) fn static_file(exchange: &Exchange, file: &root::StaticFile) -> Reply {
     let fields = root::fields(file);
+    let status = CacheStatus { detail: Some("static-file"), ..CacheStatus::new(Outcome::Own) };
+    if let Some((response, sheet)) = sheet::from_file(exchange, &fields, file) {
+        return Reply { response, status, sheet: Some(sheet) };
+    }
     let (size, now) = (file.size(), exchange.started.wall);
     let response = respond::file(&exchange.asked.head, fields, size, now, |range| file.body(range));
-    let status = CacheStatus { detail: Some("static-file"), ..CacheStatus::new(Outcome::Own) };
-    Reply { response, status }
+    Reply::new(response, status)
 }
 
 /// To a directory's own path, with its slash.
@@ -201,5 +219,5 @@ pub(super) fn redirect(location: &str) -> Reply {
     }
     let status = CacheStatus { detail: Some("static-directory"), ..CacheStatus::new(Outcome::Own) };
     let head = ResponseHead::new(StatusCode::MOVED_PERMANENTLY, fields);
-    Reply { response: Response::new(head, Body::Empty), status }
+    Reply::new(Response::new(head, Body::Empty), status)
 }

@@ -48,7 +48,7 @@ pub(super) fn make_resumable(
         worker_plan: Arc::clone(context.worker_plan),
         origin: context.origin,
         request: fetch::for_refresh(&exchange.asked.head, None),
-        hop: exchange.asker.hop,
+        hop: ClientHop { assembles: exchange.settings().policy.templates.is_on(), ..exchange.asker.hop },
         head: Arc::clone(head),
     });
     let (worker, end) = (Arc::clone(context.worker), length.map(|length| position + length));

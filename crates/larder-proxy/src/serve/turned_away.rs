@@ -33,7 +33,7 @@ pub(super) fn answer(
         record.status = failure.status;
         record.cache_status = Some(&status);
         tell_head(head, &head.target, &mut record);
-        Logged { line: record.line(format), stored: false, storing: None }
+        Logged { line: record.line(format), stored: false, storing: None, page: None }
     });
     response.head.cache_status = Some(status);
     (response, Receipt(Some(Account { route, started, served: Served::Local, log })))

@@ -12,6 +12,7 @@ use larder_http::time::Now;
 use larder_store::Held;
 
 use super::context::RequestContext;
+use super::sheet::{self, Sheeted};
 use super::{reply, resume};
 use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
@@ -24,6 +25,12 @@ pub(super) enum Used {
 }
 
 impl Used {
+    /// Whether a page may have to be made of it.
+    #[inline(always)]
+    pub(super) fn is_template(&self) -> bool {
+        matches!(self, Self::Stored { stored, .. } if stored.head.template.is_some())
+    }
+
     #[inline(always)]
     pub(super) fn status(&self) -> CacheStatus {
         match self {
@@ -59,7 +66,17 @@ pub(super) fn answered(
     (used, now): (Used, Now),
 ) -> Option<Reply> {
     let status = used.status();
-    Some(Reply { response: answer(context, exchange, (used, now))?, status })
+    let used = match used {
+        Used::Stored { stored, age, ttl_seconds, detail } => {
+            match sheet::from_stored(exchange, stored, age, status) {
+                Sheeted::Template(reply) => return Some(reply),
+                Sheeted::Plain(stored) => Used::Stored { stored, age, ttl_seconds, detail },
+                Sheeted::Gone => return None,
+            }
+        }
+        failed @ Used::Failed(_) => failed,
+    };
+    Some(Reply::new(answer(context, exchange, (used, now))?, status))
 }
 
 /// The same as [`reply::from_stored`], also for a client that may read so slowly that the store lets go of the body.
@@ -72,7 +89,12 @@ pub(super) fn from_stored(
     now: Now,
     status: CacheStatus,
 ) -> Option<Reply> {
-    Some(Reply { response: of_stored(context, exchange, stored, age, now)?, status })
+    let stored = match sheet::from_stored(exchange, stored, age, status) {
+        Sheeted::Template(reply) => return Some(reply),
+        Sheeted::Plain(stored) => stored,
+        Sheeted::Gone => return None,
+    };
+    Some(Reply::new(of_stored(context, exchange, stored, age, now)?, status))
 }
 
 #[inline(always)]

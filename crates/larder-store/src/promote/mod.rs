@@ -111,6 +111,7 @@ impl Promotion {
             return;
         };
         let body = Arc::new(StoredBody::promoted(pieces, room, from).lendable(memory.cap()));
+        body.take_over(&turn.body);
         let new = StoredResponse {
             took: old.took,
             refreshing: old.refreshing.carried(),

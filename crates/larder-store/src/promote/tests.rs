@@ -6,7 +6,11 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use http_body_util::BodyExt;
+use larder_assemble::compile;
 use larder_http::body::Body;
+use larder_http::message::RequestHead;
+use larder_http::target::reference::DocumentUri;
+use larder_http::template::Language;
 use larder_http::time::Clock;
 
 use super::*;
@@ -101,6 +105,24 @@ async fn what_is_read_again_soon_is_in_memory_from_then_on() {
         std::thread::yield_now();
     }
     assert!(fixture.read("/a").await && fixture.disks.usage().0[0].1.written_bytes < written + 4096);
+    fixture.store.invalidate(&key("/a"), 1);
+    assert_eq!(fixture.store.usage().bytes, 0);
+}
+
+#[tokio::test]
+async fn the_program_of_a_template_comes_along() {
+    let fixture = fixture();
+    fixture.keep("/a", 1);
+    assert!(!fixture.read("/a").await);
+    let RequestHead { scheme, authority, target, .. } = request(&[]);
+    let program = compile(Language::Ssi, DocumentUri { scheme, authority, target }, b"<p>");
+    let room = fixture.store.reserve(StoredBody::program_bytes(&program));
+    fixture.there(&key("/a")).unwrap().body.keep_program(Arc::clone(&program), room);
+    assert!(!fixture.read("/a").await);
+    assert!(fixture.read("/a").await && fixture.store.usage().promoted == 1);
+    let stored = fixture.there(&key("/a")).unwrap();
+    assert!(stored.body.program().is_some_and(|kept| Arc::ptr_eq(kept, &program)));
+    drop(stored);
     fixture.store.invalidate(&key("/a"), 1);
     assert_eq!(fixture.store.usage().bytes, 0);
 }

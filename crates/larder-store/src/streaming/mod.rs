@@ -122,7 +122,8 @@ impl StreamingBody {
     }
 
     /// The same for the body of a response with this head: in a store of plain files it is written to one while it arrives,
-    /// where one may stand for it; and what disks do not keep up with may be left out, where it can be asked for later.
+    /// where one may stand for it; and what disks do not keep up with may be left out, where it can be asked for later. A template
+    /// is kept whole or not at all: a part has no program.
     /// `audience` are those who wait for the response.
     pub fn keep_as(
         store: &Arc<Store>,
@@ -131,7 +132,8 @@ impl StreamingBody {
         declared: Option<u64>,
         audience: &Arc<Audience>,
     ) -> Option<Arc<Self>> {
-        let may = (store.tier_for(key, Some(head)), may_be_completed(head));
+        let may_have_gaps = head.template.is_none() && may_be_completed(head);
+        let may = (store.tier_for(key, Some(head)), may_have_gaps);
         Self::keep_for(store, key, declared, may, audience)
     }
 

@@ -4,6 +4,7 @@
 //! or a newer larder does not tell is a dash: nothing here fails for that.
 
 mod figures;
+mod pages;
 mod rates;
 
 use std::process::ExitCode;
@@ -16,10 +17,8 @@ use super::ended::failed;
 use super::exit;
 use super::output::{complain, print_all, printable};
 use super::table::{Lean, Table, bytes, count, time};
-use figures::{ask, each, origin_requests, tenths};
-
-/// Stands for what is not known.
-const NOTHING: &str = "-";
+use figures::{NOTHING, ask, each, number, origin_requests, refused, sum, tenths, wait};
+use pages::pages;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct StatsArguments {
@@ -71,7 +70,7 @@ fn text(stats: &Value) -> String {
         up.as_deref().unwrap_or(NOTHING)
     );
     text = printable_lines(&text);
-    for table in [saved(stats), served(stats), stores(stats), disks(stats), origins(stats)] {
+    for table in [saved(stats), served(stats), pages(stats), stores(stats), disks(stats), origins(stats)] {
         if !table.is_empty() {
             text.push('\n');
             text.push_str(&table.text(0));
@@ -195,17 +194,7 @@ fn disks(stats: &Value) -> Table {
     table
 }
 
-/// How much a tier did not take, and why: the most frequent reason first.
-fn refused(counts: &Value) -> String {
-    let Some(all) = counts.as_object() else { return NOTHING.to_owned() };
-    let mut reasons: Vec<(u64, &String)> =
-        all.iter().filter_map(|(reason, count)| Some((count.as_u64()?, reason))).collect();
-    reasons.sort_by_key(|(count, reason)| (std::cmp::Reverse(*count), *reason));
-    let told: Vec<String> =
-        reasons.iter().map(|(times, reason)| format!("{} {reason}", count(*times))).collect();
-    if told.is_empty() { "0".to_owned() } else { told.join(", ") }
-}
-
+/// How much of something there was by reason, such as what a tier did not take: the most frequent reason first.
 fn origins(stats: &Value) -> Table {
     let right = |name| (name, Lean::Right);
     let mut table = Table::new(&[
@@ -236,26 +225,8 @@ fn word(value: &Value) -> String {
     value.as_str().unwrap_or(NOTHING).to_owned()
 }
 
-fn number(value: &Value) -> String {
-    value.as_u64().map_or_else(|| NOTHING.to_owned(), count)
-}
-
-fn sum(counts: &Value) -> u64 {
-    let all = counts.as_object().into_iter().flatten();
-    all.filter_map(|(_, count)| count.as_u64()).fold(0, u64::saturating_add)
-}
-
 fn percent(value: &Value) -> String {
     value.as_f64().map_or_else(|| NOTHING.to_owned(), tenths)
-}
-
-fn wait(value: &Value) -> String {
-    match value.as_f64() {
-        None => NOTHING.to_owned(),
-        Some(seconds) if seconds < 0.000_999 => format!("{:.0} µs", seconds * 1e6),
-        Some(seconds) if seconds < 0.999_9 => format!("{:.1} ms", seconds * 1e3),
-        Some(seconds) => format!("{seconds:.2} s"),
-    }
 }
 
 fn duration(seconds: f64) -> Duration {

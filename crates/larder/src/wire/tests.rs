@@ -9,6 +9,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use http::HeaderName;
+use larder_cache::{Assemble, TemplatePolicy};
+use larder_http::template::Language;
+use larder_proxy::settings::FragmentSettings;
 
 use super::*;
 
@@ -43,6 +46,38 @@ fn every_word_about_refreshing_reaches_the_proxy() {
     assert_eq!(rule_of(""), (false, None, 1, true));
     let said = rule_of("refresh_ahead = true\ncollapse_wait = \"2s\"\nmin_uses = 3\nhead = \"pass\"");
     assert_eq!(said, (true, Some(Duration::from_secs(2)), 3, false));
+}
+
+#[test]
+fn every_word_about_fragments_reaches_the_proxy() {
+    let metrics = Metrics::new(1, larder_proxy::vocabulary(), Clock::default().now().wall, "test");
+    let config = config_of(
+        r#"[site.fragments]
+timeout = "1s"
+page_timeout = "2s"
+depth = 3
+count = 4
+at_once = 5
+page_size = "6KiB"
+on_error = "omit"
+silent = true
+error_bodies = true
+hosts = ["A.example", "*.b.example"]"#,
+    );
+    let (settings, _) = wiring(metrics).draft(&config, &Shares::unlimited()).unwrap();
+    let expected = FragmentSettings {
+        timeout: Duration::from_secs(1),
+        page_timeout: Duration::from_secs(2),
+        depth: 3,
+        count: 4,
+        at_once: 5,
+        page_size: 6 << 10,
+        omits_failed: true,
+        is_silent: true,
+        error_bodies: true,
+        hosts: vec!["a.example".to_owned(), "*.b.example".to_owned()],
+    };
+    assert_eq!(*settings.sites[0].otherwise.fragments, expected);
 }
 
 #[test]
@@ -97,6 +132,7 @@ cookies = "ignore"
 session_cookies = ["id", "*x*", "default"]
 harmless_cookies = ["theme", "default"]
 language_selection = true
+assemble = { language = "ssi", types = ["a/b", "text/HTML"], escape = "none", strict = true }
 key = { cookies = "theme", fields = "X-Theme" }"#,
     );
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
@@ -134,8 +170,17 @@ key = { cookies = "theme", fields = "X-Theme" }"#,
             set_cookie: true,
         },
         language_selection: true,
+        templates: TemplatePolicy {
+            assemble: Assemble::Language(Language::Ssi),
+            types: names(&["a/b", "text/html"]),
+            escapes_html: false,
+            strict: true,
+        },
     };
     assert_eq!(said, expected);
+    let assemble = |word: &str| policy_of(&format!("assemble = \"{word}\"")).templates.assemble;
+    assert_eq!(assemble("esi"), Assemble::Language(Language::Esi));
+    assert_eq!((assemble("auto"), assemble("off")), (Assemble::Auto, Assemble::Off));
     let others = policy_of("ignore = [\"no-store\", \"authorization\"]\nset_cookie = \"store\"");
     assert!(others.ignore.no_store && others.ignore.authorization && !others.ignore.private);
     assert_eq!(others.set_cookie, SetCookiePolicy::Store);

@@ -26,6 +26,8 @@ const LIMIT: Duration = Duration::from_secs(8);
 /// A connection that is to be closed is closed at once; this is for slow machines.
 const CLOSING: Duration = Duration::from_secs(5);
 const SENTINEL: &str = "/end-of-the-case";
+/// What larder says of itself to origins in Surrogate-Capability.
+pub(crate) const CAPABILITY: &str = r#"larder="Surrogate/1.0 ESI/1.0 SSI/1.0""#;
 
 /// A larder and its origin.
 pub(crate) struct Stage {

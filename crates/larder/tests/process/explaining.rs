@@ -344,6 +344,9 @@ async fn what_purges_have_done_and_would_do_is_told() {
     assert_says(&explained(&asked).await, &["last          ", "a purge of the URL would find nothing"]);
 }
 
+/// A template with a problem, and with an include in a branch.
+const PAGE: &str = "<esi:nothing/><esi:choose><esi:when test=\"'a'=='a'\"><esi:include src=\"/all\"/></esi:when></esi:choose>";
+
 #[tokio::test]
 async fn the_reference_names_every_key_of_the_json_and_no_other() {
     let said = ["Cache-Control: max-age=1000", "ETag: \"v\"", "Vary: X-B", "Cache-Groups: \"g\""];
@@ -351,10 +354,16 @@ async fn the_reference_names_every_key_of_the_json_and_no_other() {
         status: Some(206),
         ..answer_of(&[&said[..], &["Content-Range: bytes 0-9/100"]].concat(), 10)
     };
+    let page = larder_testkit::origin::Answer {
+        body: Some(PAGE.to_owned()),
+        bytes: None,
+        ..answer_of(&["Cache-Control: max-age=1000", "Surrogate-Control: content=\"ESI/1.0\""], 0)
+    };
     let origin = Origin::simple(vec![
         script("/all", answer_of(&said, 10)),
         script("/new", answer_of(&said, 10)),
         script("/part", part),
+        script("/page", page),
         script("/dead", larder_testkit::origin::Answer { vanish: true, ..Default::default() }),
     ])
     .unwrap();
@@ -362,12 +371,14 @@ async fn the_reference_names_every_key_of_the_json_and_no_other() {
     let (_directory, path) = written(&config(&origin.url(), "", site));
     let larder = Process::run_config(&path).await;
     until("it is stored", async || cache_status(&get(larder.addr, "/all").await).contains("; hit")).await;
+    until("it is stored", async || cache_status(&get(larder.addr, "/page").await).contains("; hit")).await;
     let range = asking("/part").field("Range", "bytes=0-9");
     connect(larder.addr).await.exchange(&range).await.unwrap();
     let admin = larder.admin.to_string();
     let mut found = BTreeSet::new();
-    let cases: [&[&str]; 6] = [
+    let cases: [&[&str]; 7] = [
         &["http://localhost/all"],
+        &["http://localhost/page"],
         &["http://localhost/all?utm_source=1", "-H", "X-B: 1", "-H", "X-Host: a"],
         &["http://localhost/all", "-H", "X-B: 2"],
         &["http://localhost/new"],

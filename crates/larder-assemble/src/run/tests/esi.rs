@@ -3,7 +3,7 @@
 use larder_http::template::Language::Esi;
 
 use super::Case;
-use crate::{RunSettings, Used};
+use crate::{FactsUsed, RunSettings};
 
 fn case() -> Case {
     Case::new(Esi)
@@ -366,7 +366,7 @@ fn what_a_fragment_reads_of_its_uri_is_its_own() {
 #[test]
 fn what_was_used_of_the_request_is_noted() {
     let used = |body: &str| case().deliver(body, &mut |_| 0).used;
-    assert_eq!(used("<esi:vars>$(QUERY_STRING) $(HTTP_HOST)</esi:vars>"), Used::default());
+    assert_eq!(used("<esi:vars>$(QUERY_STRING) $(HTTP_HOST)</esi:vars>"), FactsUsed::default());
     let fields = used("<esi:include src='/a?$(HTTP_COOKIE{x})$(HTTP_ACCEPT_LANGUAGE{de})'/>").fields;
     assert_eq!(fields, ["accept-language", "cookie"]);
     assert!(used("<esi:vars>$(REMOTE_ADDR)</esi:vars>").client);

@@ -92,7 +92,7 @@ fn a_page_has_a_hundred_thousand_operations() {
     assert!(delivered.output.ends_with(ERROR.as_bytes()));
     let body = "x<esi:vars>$(v)</esi:vars>".repeat(60_000);
     let delivered = Case::new(Esi).deliver(&body, &mut |_| 0);
-    assert_eq!((delivered.refused, delivered.failed), (vec!["budget"], Some(crate::Reason::Budget)));
+    assert_eq!((delivered.refused, delivered.failed), (vec!["budget"], Some(crate::IncludeFailure::Budget)));
     // A branch that is not taken counts as well: skipping is work.
     let body = format!("<!--#if expr=\"$no\" -->{}<!--#endif -->end", "<!--#echo var=v -->".repeat(120_000));
     assert_eq!(Case::new(Ssi).deliver(&body, &mut |_| 0).refused, ["budget"]);

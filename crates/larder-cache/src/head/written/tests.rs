@@ -148,6 +148,66 @@ fn a_head_without_tags_is_written_as_before_there_were_any() {
 }
 
 #[test]
+fn the_head_of_a_template_has_a_version_of_its_own_and_comes_back() {
+    let cc = ("cache-control", "max-age=60");
+    for (said, end) in [
+        (&[cc, ("surrogate-control", "content=\"ESI/1.0\"")][..], &b"\0\0\0\0\x03\0\0\0esi"[..]),
+        (
+            &[cc, ("etag", "\"a\""), ("xkey", "a"), ("surrogate-control", "content=\"SSI/1.0\"")],
+            b"\x04\0\0\0xkey\x03\0\0\0ssi",
+        ),
+    ] {
+        let head = stored(&[], said, &CachePolicy::default());
+        let bytes = head.to_bytes();
+        assert_eq!(bytes[0], VERSION_WITH_LANGUAGE);
+        assert!(bytes.ends_with(end), "{}", bytes.escape_ascii());
+        let read = again(&head, at_ms(0)).unwrap();
+        assert_eq!(format!("{head:?}"), format!("{read:?}"));
+        // The rest is what is written of no template.
+        let mut plain = head.clone().with_language(None).to_bytes();
+        plain[0] = VERSION_WITH_LANGUAGE;
+        assert!(bytes.starts_with(&plain), "{}", bytes.escape_ascii());
+    }
+}
+
+#[test]
+fn heads_from_before_there_were_templates_are_of_none() {
+    let said = [("cache-control", "max-age=60"), ("surrogate-control", "content=\"ESI/1.0\"")];
+    let head = stored(&[], &said, &CachePolicy::default());
+    assert!(head.language().is_some());
+    let was = head.with_language(None);
+    let authority = request("GET", &[]).authority;
+    for bytes in [was.to_bytes(), as_before(&was)] {
+        let read = StoredHead::from_bytes(&bytes, at_ms(0), (Scheme::Http, &authority)).unwrap();
+        assert_eq!((read.language(), &read.fields.http1), (None, &was.fields.http1));
+    }
+}
+
+#[test]
+fn a_language_that_is_none_is_refused() {
+    let said = [("cache-control", "max-age=60"), ("surrogate-control", "content=\"ESI/1.0\"")];
+    let whole = stored(&[], &said, &CachePolicy::default()).to_bytes();
+    let authority = request("GET", &[]).authority;
+    let read = |bytes: &[u8]| StoredHead::from_bytes(bytes, at_ms(0), (Scheme::Http, &authority));
+    let with = |language: &[u8]| {
+        let mut bytes = whole[..whole.len() - 7].to_vec();
+        push(&mut bytes, language);
+        read(&bytes).map(|head| head.language())
+    };
+    assert_eq!(with(b"ssi"), Ok(Some(Language::Ssi)));
+    for language in [&b""[..], b"ESI", b"esi ", b"xml"] {
+        assert_eq!(with(language), Err(HeadError::Malformed), "{}", language.escape_ascii());
+    }
+    for length in 0..whole.len() {
+        assert_eq!(read(&whole[..length]).err(), Some(HeadError::Malformed), "{length}");
+    }
+    assert_eq!(read(&[&whole[..], &[0]].concat()).err(), Some(HeadError::Malformed));
+    let mut part = whole.clone();
+    part[3..5].copy_from_slice(&206_u16.to_le_bytes());
+    assert_eq!(read(&part).err(), Some(HeadError::Malformed), "no part is a template");
+}
+
+#[test]
 fn tags_come_back_from_the_fields_that_they_were_read_from() {
     let said = [("cache-control", "max-age=60"), ("xkey", "a"), ("x-tags", "b c"), ("x-more", "d")];
     let names = ["x-tags", "x-more", "x-none"].map(HeaderName::from_static).to_vec();
@@ -248,13 +308,33 @@ fn a_cut_or_longer_head_is_refused() {
 
 proptest! {
     #[test]
-    fn no_bytes_panic(mut changes in proptest::collection::vec((any::<u16>(), any::<u8>()), 1..8)) {
-        let mut bytes = example().to_bytes();
+    fn no_bytes_panic(
+        mut changes in proptest::collection::vec((any::<u16>(), any::<u8>()), 1..8),
+        language in proptest::option::of(prop_oneof![Just(Language::Ssi), Just(Language::Esi)])
+    ) {
+        let mut bytes = example().with_language(language).to_bytes();
         let length = bytes.len();
         for (at, to) in changes.drain(..) {
             bytes[usize::from(at) % length] = to;
         }
         let authority = request("GET", &[]).authority;
         let _ = StoredHead::from_bytes(&bytes, at_ms(0), (Scheme::Http, &authority));
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_head_comes_back(
+        language in proptest::option::of(prop_oneof![Just(Language::Ssi), Just(Language::Esi)]),
+        tags in proptest::option::of("[a-z]{1,8}"),
+        values in proptest::collection::vec("[!-~]{0,20}", 0..6),
+        lifetime in 0..100_000_u32,
+    ) {
+        let control = format!("max-age={lifetime}, stale-if-error=9");
+        let mut said = vec![("cache-control", control.as_str()), ("etag", "\"a\""), ("vary", "x-a")];
+        said.extend(tags.as_deref().map(|tags| ("xkey", tags)));
+        said.extend(values.iter().map(|value| ("x-b", value.as_str())));
+        let head = stored(&[("x-a", "1")], &said, &CachePolicy::default()).with_language(language);
+        prop_assert_eq!(format!("{head:?}"), format!("{:?}", again(&head, at_ms(0)).unwrap()));
     }
 }

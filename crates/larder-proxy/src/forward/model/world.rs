@@ -130,7 +130,14 @@ impl World {
     pub(super) fn task(&self, offered: Candidates) -> FetchTask {
         let nobody = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
         let peer = Peer { remote: nobody, local: nobody };
-        let hop = ClientHop { peer, is_waiting: true, trusted: false, takes_trailers: false, via: true };
+        let hop = ClientHop {
+            peer,
+            is_waiting: true,
+            trusted: false,
+            takes_trailers: false,
+            via: true,
+            assembles: true,
+        };
         FetchTask {
             worker: Arc::clone(&self.worker),
             worker_plan: self.worker.worker_plan.load_full(),

@@ -6,6 +6,7 @@
 
 mod ask;
 mod columns;
+mod parts;
 mod phrases;
 mod purges;
 mod text;

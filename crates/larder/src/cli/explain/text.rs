@@ -10,6 +10,7 @@ use larder_proxy::explain::{
 };
 
 use super::columns::{Columns, tied};
+use super::parts::parts;
 use super::phrases::{cited, span};
 use super::purges;
 use crate::cli::table::counted;
@@ -33,6 +34,7 @@ pub(super) fn text(of: &Explanation, width: usize) -> String {
     if let Some(origin) = &of.origin {
         answer(&mut out, origin);
     }
+    parts(&mut out, of);
     removal(&mut out, of);
     purges::of_url(&mut out, of);
     out.part("Cache-Status");

@@ -134,6 +134,8 @@ fn dropped(cases: &mut Vec<Case>) {
         "X-Original-Host: evil.test",
         "X-HTTP-Host-Override: evil.test",
         "X-Real-IP: 1.2.3.4",
+        "Surrogate-Capability: evil=\"ESI/1.0\"",
+        "Surrogate_Capability: evil=\"ESI/1.0\"",
         "X_Forwarded_Host: evil.test",
         "X_Forwarded-Proto: https",
         "X_Original_URL: /admin",

@@ -10,7 +10,7 @@ use larder_testkit::origin::Seen;
 use larder_testkit::wire::latin1;
 
 use crate::hostile::http1::table::{Case, Content, Expect, Sent};
-use crate::hostile::stage::{Outcome, PROBE, Stage, method_of, same};
+use crate::hostile::stage::{CAPABILITY, Outcome, PROBE, Stage, method_of, same};
 use crate::hostile::suite::Run;
 
 /// Longer ones would only take longer.
@@ -155,6 +155,7 @@ pub(crate) fn invariants(seen: &Seen, may_break: bool) -> Outcome {
     };
     same("X-Forwarded-For", only("x-forwarded-for").as_str(), "127.0.0.1")?;
     same("X-Forwarded-Proto", only("x-forwarded-proto").as_str(), "http")?;
+    same("Surrogate-Capability", only("surrogate-capability").as_str(), CAPABILITY)?;
     same("X-Forwarded-Host", &only("x-forwarded-host"), &only("host"))
 }
 
@@ -174,6 +175,7 @@ fn as_sent(sent: &Sent, seen: &Seen) -> Outcome {
         "x-forwarded-for",
         "x-forwarded-proto",
         "x-forwarded-host",
+        "surrogate-capability",
         "content-length",
         "transfer-encoding",
     ];

@@ -36,6 +36,7 @@ fn of_the_connection() -> Vec<Case> {
         ("x-rewrite-url", "/evil"),
         ("x-host", "evil.test"),
         ("x-forwarded-host", "evil.test"),
+        ("surrogate-capability", "evil=\"ESI/1.0\""),
     ] {
         cases.push(Case::sent(
             format!("{name} goes no further"),

@@ -11,7 +11,7 @@ use larder_testkit::wire::latin1;
 
 use crate::hostile::http2::frames::STREAM;
 use crate::hostile::http2::peer::Peer;
-use crate::hostile::stage::{Outcome, Stage, same};
+use crate::hostile::stage::{CAPABILITY, Outcome, Stage, same};
 use crate::hostile::suite::Run;
 
 /// Later than any stream of a case.
@@ -173,6 +173,8 @@ pub fn invariants(seen: &Seen) -> Outcome {
     let told = (seen.fields.first("te"), seen.fields.first("connection"), count("te") + count("connection"));
     let plain = matches!(told, (None, None, 0) | (Some("trailers"), Some("te"), 2));
     same("te is trailers, or nothing", &plain, &true)?;
+    let told: Vec<&str> = seen.fields.all("surrogate-capability").collect();
+    same("Surrogate-Capability", &told.as_slice(), &[CAPABILITY].as_slice())?;
     let pseudo = seen.fields.0.iter().any(|(name, _)| name.starts_with(':'));
     same("pseudo-fields", &pseudo, &false)
 }
@@ -191,6 +193,7 @@ fn as_sent(sent: &Sent, seen: &Seen) -> Outcome {
         "x-forwarded-for",
         "x-forwarded-proto",
         "x-forwarded-host",
+        "surrogate-capability",
         "content-length",
         "transfer-encoding",
     ];

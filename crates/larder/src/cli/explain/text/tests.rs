@@ -132,6 +132,7 @@ fn hit() -> Explanation {
             uses: None,
         },
         origin: None,
+        parts: None,
         removal: vec![reason("expiry", "In 58 s it is stale.", "RFC 9111 4.2")],
         cache_status: "larder; hit; ttl=58".to_owned(),
     }

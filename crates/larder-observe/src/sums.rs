@@ -1,0 +1,31 @@
+//! Sums over all workers.
+//!
+//! In: the cells and histograms of each worker. Out: one figure for each word, or one histogram.
+
+use crate::cells::Cells;
+use crate::histogram::{Histogram, HistogramSnapshot};
+
+/// How often something with a fixed name happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count {
+    /// The label's value.
+    pub token: &'static str,
+    /// How often.
+    pub count: u64,
+}
+
+pub(crate) fn sum<'a>(cells: impl Iterator<Item = &'a Cells>, len: usize) -> Vec<u64> {
+    let mut sums = vec![0; len];
+    cells.for_each(|cells| cells.sum_into(&mut sums));
+    sums
+}
+
+pub(crate) fn sum_histograms<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> HistogramSnapshot {
+    let mut sum = HistogramSnapshot::default();
+    histograms.for_each(|histogram| sum.add(histogram));
+    sum
+}
+
+pub(crate) fn counts(tokens: impl Iterator<Item = &'static str>, sums: Vec<u64>) -> Vec<Count> {
+    tokens.zip(sums).map(|(token, count)| Count { token, count }).collect()
+}

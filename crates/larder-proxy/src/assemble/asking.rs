@@ -1,0 +1,178 @@
+//! The fragments of a page: asked for, awaited, and given to its run.
+//!
+//! In: includes that the run names. Out: answers for it, and bodies for the queue. A URL is asked for once. What takes time is a task,
+//! of which [`FragmentSettings::at_once`](crate::settings::FragmentSettings) go on together.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use larder_assemble::{Answer, Ask, IncludeFailure, Template};
+use larder_http::target::reference::DocumentUri;
+use larder_http::template::Language;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, timeout_at};
+
+use super::GOOD_BYTES;
+use super::ask::{AskedFragment, Fragment, FragmentResult, FragmentTemplate};
+use super::document::TemplateText;
+use super::entry::{Bringing, FragmentEntry, FragmentPlace, later};
+use super::page::Page;
+use super::queue::PagePiece;
+
+impl Page {
+    /// Whether the document that asks is SSI.
+    fn is_in_ssi(&self, ask: &Ask) -> bool {
+        let document = self.documents.get(ask.document.index());
+        document.is_some_and(|document| document.program().language() == Language::Ssi)
+    }
+
+    fn uri_of(&self, ask: &Ask) -> Option<DocumentUri> {
+        let base = self.run.uri(ask.document)?;
+        let target = ask.reference.target.clone();
+        Some(match &ask.reference.site {
+            Some((scheme, authority)) => {
+                DocumentUri { scheme: *scheme, authority: authority.clone(), target }
+            }
+            None => DocumentUri { target, ..base.clone() },
+        })
+    }
+
+    pub(super) fn ask(&mut self, ask: Ask) {
+        let Some(uri) = self.uri_of(&ask) else { return };
+        let place = (uri.scheme.as_str(), uri.authority.clone(), uri.target.clone());
+        match self.asked.get_mut(&place) {
+            Some(FragmentEntry::UnderWay { waiting, .. }) => return waiting.push(ask),
+            Some(FragmentEntry::Failed(reason)) => {
+                let reason = *reason;
+                return self.give_failure(&ask, &uri, reason);
+            }
+            Some(FragmentEntry::There(fragment)) => {
+                if let Some(fragment) = fragment.copy() {
+                    return self.give(&ask, &uri, fragment);
+                }
+            }
+            None => self.tally.fragments += 1,
+        }
+        let takes_errors = self.is_in_ssi(&ask);
+        match self.fragments.ask(&uri, takes_errors) {
+            AskedFragment::Now(Ok(fragment)) if fragment.body.is_whole() => {
+                self.come((&ask, &uri, place), fragment);
+            }
+            AskedFragment::Now(Err(reason)) => {
+                self.asked.insert(place, FragmentEntry::Failed(reason));
+                self.give_failure(&ask, &uri, reason);
+            }
+            // It is never given, and the page stays open.
+            _ if !self.request.fetches => {}
+            asked => {
+                let limit = ask.wait_ms_max.map(|limit| Duration::from_millis(limit.into()));
+                let task = self.begin(place.clone(), later(asked), limit);
+                self.asked.insert(place, FragmentEntry::UnderWay { waiting: vec![ask], task });
+            }
+        }
+    }
+
+    /// Has a fragment brought by a task.
+    fn begin(&mut self, place: FragmentPlace, asked: Bringing, wait_max: Option<Duration>) -> AbortHandle {
+        self.tally.asked += 1;
+        let (places, page_ends) = (Arc::clone(&self.places), self.deadline);
+        let limit = wait_max.unwrap_or(Duration::MAX).min(self.settings.timeout);
+        self.tasks.spawn(async move {
+            let place_taken = timeout_at(page_ends, places.acquire_owned()).await;
+            let Ok(Ok(_place)) = place_taken else { return (place, Err(IncludeFailure::PageTimeout)) };
+            let ends = Instant::now() + limit;
+            let bringing = async {
+                let mut fragment = asked.await?;
+                fragment.body.read_ahead().await.map_err(|_| IncludeFailure::Broken)?;
+                Ok(fragment)
+            };
+            let late = if ends < page_ends { IncludeFailure::Timeout } else { IncludeFailure::PageTimeout };
+            let answered = timeout_at(ends.min(page_ends), bringing).await.unwrap_or(Err(late));
+            (place, answered)
+        })
+    }
+
+    pub(super) fn answered(&mut self, place: &FragmentPlace, answered: FragmentResult) {
+        let Some(FragmentEntry::UnderWay { waiting, .. }) = self.asked.remove(place) else { return };
+        match answered {
+            Err(reason) => {
+                // How long the template waits for one include says nothing of the others.
+                if reason != IncludeFailure::Timeout || waiting.iter().all(|ask| ask.wait_ms_max.is_none()) {
+                    self.asked.insert(place.clone(), FragmentEntry::Failed(reason));
+                }
+                for ask in waiting {
+                    if let Some(uri) = self.uri_of(&ask) {
+                        self.give_failure(&ask, &uri, reason);
+                    }
+                }
+            }
+            Ok(fragment) => {
+                let mut waiting = waiting.into_iter();
+                let Some(first) = waiting.next() else { return };
+                if let Some(uri) = self.uri_of(&first) {
+                    self.come((&first, &uri, place.clone()), fragment);
+                }
+                waiting.for_each(|ask| self.ask(ask));
+            }
+        }
+    }
+
+    /// A fragment that came, the first time that the page needs it.
+    fn come(&mut self, (ask, uri, place): (&Ask, &DocumentUri, FragmentPlace), fragment: Box<Fragment>) {
+        let cookies = u32::try_from(fragment.cookies).unwrap_or(u32::MAX);
+        self.tally.cookies = self.tally.cookies.saturating_add(cookies);
+        self.parts.push(fragment.said.clone());
+        self.detail = self.detail.or(fragment.detail);
+        if let Some(copy) = fragment.copy() {
+            self.asked.insert(place, FragmentEntry::There(copy));
+        }
+        self.give(ask, uri, fragment);
+    }
+
+    pub(super) fn give_failure(&mut self, ask: &Ask, uri: &DocumentUri, reason: IncludeFailure) {
+        self.note_failure(Some(uri.clone()), reason);
+        self.run.give(ask.slot, Answer::Failed(reason));
+    }
+
+    fn give(&mut self, ask: &Ask, uri: &DocumentUri, fragment: Box<Fragment>) {
+        let Fragment { body, template, passes, .. } = *fragment;
+        if let Some(FragmentTemplate { program, last_modified }) = template.filter(|_| !ask.as_it_is) {
+            let template = Template { program: Arc::clone(&program), last_modified };
+            self.run.give(ask.slot, Answer::Template(template));
+            // What was discarded meanwhile is not run.
+            if self.run.documents() > self.documents.len() {
+                self.documents.push(TemplateText::new(program, body, GOOD_BYTES as u64, ask.slot));
+            }
+            return;
+        }
+        if ask.is_captured {
+            self.captured.retain(|slot| *slot != ask.slot);
+            let value = body.joined().filter(|value| value.len() <= GOOD_BYTES);
+            return match value {
+                Some(value) => self.run.give(ask.slot, Answer::Value(value)),
+                None => self.give_failure(ask, uri, IncludeFailure::TooLarge),
+            };
+        }
+        let is_empty = body.is_empty();
+        // A body that passes through holds a place at its origin.
+        let is_to_be_asked_again = passes && !body.is_whole() && !self.queue.is_front(ask.slot);
+        let piece = if is_to_be_asked_again { PagePiece::Again(uri.clone()) } else { PagePiece::Body(body) };
+        self.queue.bring(ask.slot, piece);
+        self.run.give(ask.slot, Answer::Body { is_empty });
+    }
+
+    /// Ends tasks that nobody waits for any more.
+    pub(super) fn give_up_unwanted(&mut self) {
+        let queue = &self.queue;
+        self.asked.retain(|_, entry| match entry {
+            FragmentEntry::UnderWay { waiting, task } => {
+                let is_wanted = waiting.iter().any(|ask| queue.is_there(ask.slot));
+                if !is_wanted {
+                    task.abort();
+                }
+                is_wanted
+            }
+            _ => true,
+        });
+    }
+}

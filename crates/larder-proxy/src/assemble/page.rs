@@ -1,0 +1,308 @@
+//! A page on its way: the run of its template, the fragments that it needs, and the pieces that came of them.
+//!
+//! In: a template, the request, and who knows how fragments are had. Out: the page's bytes in order. The run goes ahead of delivery, so all
+//! fragments that depend on nothing are asked for at once; those that take time are tasks of their own, [`FragmentSettings::at_once`]
+//! at a time, and go on while a slow client reads. A template is read ahead while fragments are awaited, and a body that passes through is
+//! held only in its turn: so a page never waits for a place at an origin that it holds itself.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hashbrown::HashMap;
+use larder_assemble::{
+    FactsUsed, IncludeFailure, PageTemplate, Program, RequestFacts, Run, RunSettings, SlotId, SlotKind, Step,
+    Template,
+};
+use larder_cache::page::PartSaid;
+use larder_http::message::RequestHead;
+use larder_http::target::reference::DocumentUri;
+use larder_http::time::WallTime;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::TEMPLATE_AHEAD_BYTES;
+use super::ask::{FragmentResult, Fragments};
+use super::body::PartBody;
+use super::document::{At, TemplateText};
+use super::entry::{Bringing, FragmentEntry, FragmentPlace};
+use super::queue::{PagePiece, Queue};
+use super::tally::Tally;
+use super::told::PageTold;
+use super::whole::WholePage;
+use crate::settings::FragmentSettings;
+
+/// A response that is a template.
+pub(crate) struct Sheet {
+    /// Its program, which may still grow.
+    pub(crate) program: Arc<Program>,
+    /// When it was changed last, if its origin says so.
+    pub(crate) last_modified: Option<WallTime>,
+}
+
+/// The request of a page.
+pub(crate) struct PageRequest {
+    /// As the page's own site and rule have it.
+    pub(crate) head: RequestHead,
+    /// The client, as far as trusted peers tell.
+    pub(crate) client: std::net::IpAddr,
+    /// The time of the page.
+    pub(crate) now: WallTime,
+    /// Whether fragments may be asked for that are not in memory.
+    pub(crate) fetches: bool,
+}
+
+impl PageRequest {
+    fn facts(&self) -> RequestFacts<'_> {
+        RequestFacts {
+            fields: &self.head.fields,
+            method: &self.head.method,
+            client: self.client,
+            scheme: self.head.scheme,
+            version: self.head.version,
+            now: self.now,
+        }
+    }
+}
+
+/// A page.
+pub(crate) struct Page {
+    pub(super) request: Arc<PageRequest>,
+    pub(super) settings: Arc<FragmentSettings>,
+    pub(super) fragments: Box<dyn Fragments>,
+    pub(super) run: Run,
+    pub(super) is_done: bool,
+    pub(super) queue: Queue,
+    pub(super) documents: Vec<TemplateText>,
+    /// What was asked for, by site and target.
+    pub(super) asked: HashMap<FragmentPlace, FragmentEntry, foldhash::fast::RandomState>,
+    pub(super) tasks: JoinSet<(FragmentPlace, FragmentResult)>,
+    pub(super) places: Arc<Semaphore>,
+    /// Slots whose content becomes a value once all of it is there.
+    pub(super) captured: Vec<SlotId>,
+    /// What each part says, the template first.
+    pub(super) parts: Vec<PartSaid>,
+    pub(super) detail: Option<&'static str>,
+    pub(super) tally: Tally,
+    /// Where the line in the log reads it.
+    pub(super) told: Arc<PageTold>,
+    /// Since when there is nothing to send.
+    pub(super) waits_since: Option<Instant>,
+    pub(super) deadline: Instant,
+    /// The body that stands at the front and is asked for again.
+    pub(super) again: Option<Bringing>,
+    pub(super) sent_bytes: u64,
+}
+
+impl Page {
+    /// Begins a page, and runs it as far as it goes without waiting.
+    pub(crate) fn new(
+        fragments: Box<dyn Fragments>,
+        request: Arc<PageRequest>,
+        (sheet, body, said): (Sheet, PartBody, PartSaid),
+        (settings, escapes_html): (Arc<FragmentSettings>, bool),
+    ) -> Self {
+        let head = &request.head;
+        let uri = DocumentUri {
+            scheme: head.scheme,
+            authority: head.authority.clone(),
+            target: head.target.clone(),
+        };
+        let Sheet { program, last_modified } = sheet;
+        let template = Template { program: Arc::clone(&program), last_modified };
+        let run_settings = RunSettings {
+            depth_max: settings.depth,
+            includes_max: settings.count,
+            omits_failed: settings.omits_failed,
+            is_silent: settings.is_silent,
+            escapes_html,
+        };
+        let mut page = Self {
+            run: Run::new(PageTemplate { uri, template }, run_settings),
+            places: Arc::new(Semaphore::new(settings.at_once)),
+            deadline: Instant::now() + settings.page_timeout,
+            request,
+            settings,
+            fragments,
+            is_done: false,
+            queue: Queue::default(),
+            documents: vec![TemplateText::new(program, body, TEMPLATE_AHEAD_BYTES, SlotId::PAGE)],
+            asked: HashMap::default(),
+            tasks: JoinSet::new(),
+            captured: Vec::new(),
+            parts: vec![said],
+            detail: None,
+            tally: Tally::default(),
+            told: Arc::default(),
+            waits_since: None,
+            again: None,
+            sent_bytes: 0,
+        };
+        page.advance();
+        page
+    }
+
+    /// What of the request was used so far.
+    pub(crate) fn used(&self) -> &FactsUsed {
+        self.run.used()
+    }
+
+    #[cfg(test)]
+    pub(super) fn limit_size(&mut self, bytes: u64) {
+        let settings = FragmentSettings { page_size: bytes, ..(*self.settings).clone() };
+        self.settings = Arc::new(settings);
+    }
+
+    /// What the parts say that are known so far, the template first.
+    pub(crate) fn parts(&self) -> &[PartSaid] {
+        &self.parts
+    }
+
+    /// What becomes of its fragments.
+    pub(crate) fn told(&self) -> &Arc<PageTold> {
+        &self.told
+    }
+
+    pub(crate) fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// Its template's program.
+    pub(crate) fn program(&self) -> Option<&Arc<Program>> {
+        self.documents.first().map(TemplateText::program)
+    }
+
+    /// The template's body, where all of it is in memory and it holds no directive: then it is no template.
+    pub(crate) fn plain(&self) -> Option<Vec<Bytes>> {
+        let template = self.documents.first().filter(|template| template.is_whole())?;
+        (!template.program().has_operations()).then(|| template.chunks().cloned().collect())
+    }
+
+    /// Whether a page of this length may be sent.
+    pub(crate) fn may_be(&self, whole: &WholePage) -> bool {
+        whole.length() <= self.settings.page_size
+    }
+
+    /// What a part says of itself where it is stale: the first that there is.
+    pub(crate) fn detail(&self) -> Option<&'static str> {
+        self.detail
+    }
+
+    /// The page, where all of it is in memory.
+    pub(crate) fn whole(&mut self) -> Option<WholePage> {
+        if !self.is_done || !self.documents.iter().all(TemplateText::is_whole) {
+            return None;
+        }
+        let (mut whole, size_max) = (WholePage::default(), self.settings.page_size);
+        let documents = &self.documents;
+        let is_there = self.queue.walk(SlotId::PAGE, &mut |piece| match piece {
+            PagePiece::Text { document, range } => documents.get(*document).is_some_and(|document| {
+                let mut range = range.clone();
+                while !range.is_empty() {
+                    let At::Bytes(bytes) = document.at(&range) else { return false };
+                    range.start += bytes.len() as u64;
+                    whole.push(bytes);
+                }
+                whole.length() <= size_max
+            }),
+            PagePiece::Own(bytes) => {
+                whole.push(bytes.clone());
+                whole.length() <= size_max
+            }
+            PagePiece::Body(body) => match body.copy().and_then(PartBody::into_whole) {
+                Some((chunks, owner)) => {
+                    chunks.into_iter().for_each(|chunk| whole.push(chunk));
+                    whole.hold(owner);
+                    whole.length() <= size_max
+                }
+                None => false,
+            },
+            PagePiece::Again(_) | PagePiece::Slot(_) | PagePiece::Failed(_) => false,
+        });
+        // One that is too long is known to be, and what is missing of it does not matter.
+        if !is_there && whole.length() <= size_max {
+            return None;
+        }
+        documents.iter().for_each(|document| whole.hold(document.owner().cloned()));
+        Some(whole)
+    }
+
+    /// The page was cut for this reason.
+    pub(crate) fn cut(&self, reason: IncludeFailure) {
+        self.fragments.cut(reason);
+    }
+
+    /// Runs as far as it goes.
+    pub(super) fn advance(&mut self) {
+        loop {
+            let step = self.run.advance(&self.request.facts());
+            match step {
+                Step::Wait { .. } => {
+                    if !self.give_captured() {
+                        self.told.note(&self.tally);
+                        return;
+                    }
+                }
+                Step::Done => {
+                    self.is_done = true;
+                    // Nothing will be asked for again.
+                    self.asked = HashMap::default();
+                    self.told.note(&self.tally);
+                    return;
+                }
+                step => self.step(step),
+            }
+        }
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Text { slot, document, range } => {
+                if !range.is_empty() {
+                    self.queue.put(slot, PagePiece::Text { document: document.index(), range });
+                }
+            }
+            Step::Own { slot, bytes } => self.queue.put(slot, PagePiece::Own(bytes)),
+            Step::Fragment(ask) => self.ask(ask),
+            Step::Body { slot } => self.queue.put_body(slot),
+            Step::Open { slot, into, kind } => {
+                self.queue.open(slot, into, kind);
+                if kind == SlotKind::Captured {
+                    self.captured.push(slot);
+                }
+            }
+            Step::Release { slot } => self.queue.release(slot),
+            Step::Discard { slot } => {
+                self.queue.discard(slot);
+                let queue = &self.queue;
+                let unwanted = self.documents.iter_mut().filter(|document| !queue.is_alive(document.slot()));
+                unwanted.for_each(TemplateText::give_up);
+                self.give_up_unwanted();
+            }
+            Step::End { slot } => self.queue.end(slot),
+            Step::Keep { document, range } => {
+                if let Some(document) = self.documents.get_mut(document.index()) {
+                    document.keep(range);
+                }
+            }
+            Step::Refused { document, reason, .. } => {
+                self.note_failure(self.run.uri(document).cloned(), reason)
+            }
+            Step::Failed { slot, reason } => self.queue.put(slot, PagePiece::Failed(reason)),
+            Step::Wait { .. } | Step::Done => {}
+        }
+    }
+
+    pub(super) fn note_failure(&mut self, uri: Option<DocumentUri>, reason: IncludeFailure) {
+        self.tally.failed += 1;
+        self.fragments.failed(uri.as_ref(), reason);
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        self.goes_on();
+        self.told.note(&self.tally);
+        self.fragments.ended(&self.tally);
+    }
+}
