@@ -192,23 +192,6 @@ pub(crate) const REASONS: &[Reason] = &[
     ),
     // Apart
     reason(
-        Outcome::OptionalFail,
-        &["surrogate-max-age-me-target"],
-        "larder does not announce itself by `Surrogate-Capability`, so the test aims at a name that is not larder's. A \
-         directive for `;larder` is understood.",
-    ),
-    reason(
-        Outcome::Fail,
-        &["surrogate-fresh-cc-nostore"],
-        "As before: the directive is aimed at somebody else. Without an aim, or aimed at `;larder`, it replaces \
-         `Cache-Control: no-store`.",
-    ),
-    reason(
-        Outcome::No,
-        &["surrogate-append-capabilities"],
-        "The field announces what a surrogate can do to a page, ESI above all; larder does nothing of the kind.",
-    ),
-    reason(
         Outcome::No,
         &["surrogate-remove-header"],
         "`Surrogate-Control` is meant for larder and is not passed on.",
