@@ -14,7 +14,7 @@ FIXED   := LARDER_SEED=1 PROPTEST_RNG_SEED=1
 THREADS := RUST_TEST_THREADS=$$((2 * $$(nproc)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo built units ahead test torture check quick audit fmt reference fuzz-smoke h2spec conformance dialects instructions bench realapp
+.PHONY: help demo built units ahead test torture check quick audit fmt reference fuzz-smoke h2spec conformance dialects pages instructions bench realapp
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 20
@@ -36,10 +36,11 @@ ahead: built ## what the later parts of `make test` build: larder as released, t
 	nice -n 19 cargo build --quiet --release --locked -p larder
 	nice -n 19 $(XTASK) fuzz --build
 
-test: units ahead ## every test: units, properties, scenarios, conformance of HTTP/2 and caching, dialects of purges, fuzz smoke, the pages' commands
+test: units ahead ## every test: units, properties, scenarios, conformance of HTTP/2 and caching, dialects of purges, pages beside the peers, fuzz smoke, the pages' commands
 	$(SUITES) h2spec
 	$(SUITES) conformance
 	$(SUITES) dialects
+	$(SUITES) pages
 	$(XTASK) fuzz
 	$(SUITES) instructions
 	$(XTASK) readme run
@@ -94,6 +95,9 @@ conformance: built ## the public HTTP cache suite; WRITE=1 commits the run, ONLY
 
 dialects: built ## requests for purges to Varnish, nginx and larder against the committed list of differences; WRITE=1 commits the run
 	$(SUITES) dialects $(if $(WRITE),--write)
+
+pages: built ## templates to nginx, Apache, Varnish and larder against the committed list of differences; WRITE=1 commits the run
+	$(SUITES) pages $(if $(WRITE),--write)
 
 instructions: built ## instructions per request against the committed figures; WRITE=1 commits new ones
 	$(SUITES) instructions $(if $(WRITE),--write)

@@ -11,6 +11,7 @@ mod curl;
 mod disks;
 mod drive;
 mod files;
+mod fragments;
 mod herd;
 mod hit;
 mod http2;
@@ -69,6 +70,7 @@ pub(crate) const NAMES: &[&str] = &[
     "objects",
     "reclaim",
     "purges",
+    "fragments",
 ];
 
 /// What the command line takes: every name, and `all`.
@@ -108,6 +110,7 @@ pub(crate) fn run(root: &Path, name: &str) -> Result<()> {
             "objects" => objects::run,
             "reclaim" => reclaim::run,
             "purges" => purges::run,
+            "fragments" => fragments::run,
             _ => wordpress::run,
         };
         if let Err(error) = measure(root).with_context(|| format!("bench {name}")) {

@@ -190,6 +190,15 @@ impl Outcome {
         Ok(())
     }
 
+    /// The origin behind `server` is asked at most `most` times a second, by the median of the rounds.
+    pub(crate) fn asked_at_most(&self, scenario: &str, server: &str, most: f64) -> Result<Judged> {
+        #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+        let per_s = |run: &Run| run.origin_requests as f64 * run.driven.requests_per_s / run.driven.requests;
+        let asked = self.figures(scenario, server)?.median(per_s);
+        let what = format!("{server}: the origin is asked at most {most:.0} times a second");
+        Ok(judge(scenario, what, asked, asked <= most))
+    }
+
     /// The p99 of `server` is at most `share` of that of `beside`.
     pub(crate) fn p99_at_most(
         &self,
@@ -262,6 +271,19 @@ pub(super) mod tests {
         check(outcome.rate_at_least("134 B", "quick", 0.9, "slow"), "0.500", false);
         check(outcome.p99_at_most("134 B", "quick", 1.0, "slow"), "0.500", true);
         check(outcome.p99_at_most("134 B", "slow", 1.0, "quick"), "2.000", false);
+    }
+
+    #[test]
+    fn requests_to_the_origin_are_judged_by_the_second() {
+        let mut outcome = outcome();
+        for run in &mut outcome.measured[0].rows[0].runs {
+            // In runs of a second, of a ninth and of a quarter of one.
+            run.origin_requests = 3;
+        }
+        let judged = outcome.asked_at_most("134 B", "quick", 12.0).unwrap();
+        assert_eq!((judged.figure.as_str(), judged.verdict), ("12.000", Verdict::Holds));
+        assert!(outcome.asked_at_most("134 B", "quick", 11.0).unwrap().missed());
+        assert!(!outcome.asked_at_most("134 B", "slow", 0.0).unwrap().missed());
     }
 
     #[test]

@@ -24,6 +24,15 @@ pub(crate) struct Page<'a> {
     pub(crate) programs: &'a [(&'a str, &'a str)],
 }
 
+/// What a page has between the runner's table and the targets.
+#[derive(Default)]
+pub(crate) struct More {
+    /// Tables in Markdown, each with a line that says what it is.
+    pub(crate) tables: String,
+    /// The same for programs.
+    pub(crate) figures: Value,
+}
+
 /// The versions of the tools that most measurements have in common.
 pub(crate) const PROGRAMS: &[(&str, &str)] = &[
     ("rustc", "--version"),
@@ -41,7 +50,19 @@ impl Page<'_> {
     /// # Errors
     /// A target was missed; everything has been written then.
     pub(crate) fn write(&self, root: &Path, outcome: &Outcome, judged: &[Judged]) -> Result<()> {
+        self.write_with(root, outcome, More::default(), judged)
+    }
+
+    /// The same with what the runner does not measure.
+    pub(crate) fn write_with(
+        &self,
+        root: &Path,
+        outcome: &Outcome,
+        more: More,
+        judged: &[Judged],
+    ) -> Result<()> {
         let mut text = table(outcome);
+        text.push_str(&more.tables);
         text.push_str(&targets(judged));
         for (kind, title, figure) in [
             ("cpu", "CPU time per request, microseconds", Figures::cpu_us as fn(&Figures) -> f64),
@@ -56,17 +77,18 @@ impl Page<'_> {
             let _ = writeln!(text, "\n![{title}]({file})");
         }
         let missed = judged.iter().filter(|judged| judged.missed()).count();
+        let mut figures =
+            json!({ "scenarios": scenarios(outcome), "missed": missed, "targets": told(judged) });
+        if let (Value::Object(figures), false) = (&mut figures, more.figures.is_null()) {
+            figures.insert("more".to_owned(), more.figures);
+        }
         Report {
             name: self.name,
             title: self.title,
             table: &text,
             how: &self.how,
             programs: self.programs,
-            figures: json!({
-                "scenarios": scenarios(outcome),
-                "missed": missed,
-                "targets": told(judged),
-            }),
+            figures,
         }
         .write(root)?;
         ensure!(missed == 0, "{missed} targets missed");

@@ -79,18 +79,34 @@ pub(crate) struct Row<'a> {
     name: String,
     start: Start<'a>,
     clears_up: Duration,
+    /// In place of the scenario's.
+    target: Option<String>,
 }
 
 impl<'a> Row<'a> {
     /// `start` starts the server for a given setup.
     pub(crate) fn new(name: &str, start: impl Fn(&Setup<'_>) -> Result<Contender> + 'a) -> Self {
-        Self { name: name.to_owned(), start: Box::new(start), clears_up: Duration::ZERO }
+        Self { name: name.to_owned(), start: Box::new(start), clears_up: Duration::ZERO, target: None }
+    }
+
+    /// It is asked for another target than the others, for the same answer.
+    pub(crate) fn asking(self, target: impl Into<String>) -> Self {
+        Self { target: Some(target.into()), ..self }
     }
 
     /// For so long after each run the server clears up behind it, which counts as its CPU time: what it does later
     /// belongs to what it was asked for as well.
     pub(crate) fn clearing_up(self, clears_up: Duration) -> Self {
         Self { clears_up, ..self }
+    }
+
+    /// What it is asked.
+    fn request(&self, scenario: &Scenario<'_>) -> Request {
+        let request = scenario.request.clone();
+        match &self.target {
+            Some(target) => Request { target: target.clone(), ..request },
+            None => request,
+        }
     }
 }
 
@@ -208,8 +224,9 @@ fn begin(kit: &Kit, scenario: &Scenario<'_>, row: &Row<'_>, pace: Pace) -> Resul
     if let Some(target) = &scenario.prime {
         fill(contender.address, scenario.load.version(), target)?;
     }
-    verify(&contender, scenario)?;
-    drive(&kit.root, &scenario.load, &scenario.request, contender.address, pace.warm)?;
+    let request = row.request(scenario);
+    verify(&contender, scenario, &request)?;
+    drive(&kit.root, &scenario.load, &request, contender.address, pace.warm)?;
     Ok((contender, origin))
 }
 
@@ -243,16 +260,16 @@ fn one_try(
     origin: &Origins,
     length: Duration,
 ) -> Result<Run> {
-    let load = &scenario.load;
-    let before = verify(contender, scenario)?;
+    let (load, request) = (&scenario.load, row.request(scenario));
+    let before = verify(contender, scenario, &request)?;
     let asked = origin.asked()?;
     let (cpu, origin_cpu, moment) = (contender.server.cpu_time(), origin.cpu_time(), Moment::now()?);
-    let mut driven = drive(&kit.root, load, &scenario.request, contender.address, length)?;
+    let mut driven = drive(&kit.root, load, &request, contender.address, length)?;
     let (passed, origin_cpu) = (moment.passed()?, origin.cpu_time().saturating_sub(origin_cpu));
     let origin_requests = origin.asked()?.saturating_sub(asked);
     wait(row.clears_up);
     let cpu = contender.server.cpu_time().saturating_sub(cpu);
-    let after = verify(contender, scenario)?;
+    let after = verify(contender, scenario, &request)?;
     contender.server.still_runs()?;
     right_bytes(&driven, load, [&before, &after])?;
     right_kind(scenario.origin_asked, origin_requests, driven.requests, load)?;
@@ -267,8 +284,8 @@ fn one_try(
 }
 
 /// One answer, which has to be the expected one.
-fn verify(contender: &Contender, scenario: &Scenario<'_>) -> Result<Answer> {
-    let request = Request { target: once(&scenario.request.target), fields: scenario.request.fields.clone() };
+fn verify(contender: &Contender, scenario: &Scenario<'_>, request: &Request) -> Result<Answer> {
+    let request = Request { target: once(&request.target), fields: request.fields.clone() };
     let answer = ask(contender.address, scenario.load.version(), &request)?;
     let expected = &scenario.expected;
     ensure!(answer.status == expected.status, "status {}, not {}", answer.status, expected.status);

@@ -42,6 +42,7 @@ const CURL_FOR: &[&str] = &[
     "wordpress",
     "files",
     "purges",
+    "fragments",
 ];
 const TASKSET_FOR: &[&str] = &[
     "hit",
@@ -62,6 +63,7 @@ const TASKSET_FOR: &[&str] = &[
     "objects",
     "reclaim",
     "purges",
+    "fragments",
 ];
 const NGINX_FOR: &[&str] = &[
     "hit",
@@ -80,12 +82,24 @@ const NGINX_FOR: &[&str] = &[
     "large",
     "objects",
     "purges",
+    "fragments",
 ];
-const VARNISH_FOR: &[&str] =
-    &["hit", "requests", "http2", "connections", "miss", "latency", "idle", "microcache", "purges"];
+const VARNISH_FOR: &[&str] = &[
+    "hit",
+    "requests",
+    "http2",
+    "connections",
+    "miss",
+    "latency",
+    "idle",
+    "microcache",
+    "purges",
+    "fragments",
+];
 const HAPROXY_FOR: &[&str] = &["hit", "requests", "http2", "connections", "miss", "latency"];
 const H2O_FOR: &[&str] = &["hit", "requests", "http2", "connections", "latency"];
-const WRK_FOR: &[&str] = &["hit", "requests", "connections", "miss", "workers", "files", "purges"];
+const WRK_FOR: &[&str] =
+    &["hit", "requests", "connections", "miss", "workers", "files", "purges", "fragments"];
 /// They make disks.
 const DISKS_FOR: &[&str] = &["placement", "large", "objects", "reclaim", "purges"];
 

@@ -1,7 +1,8 @@
-//! Apache with Debian's PHP module, on a free port, with nothing of the system's configuration.
+//! Apache, with Debian's PHP module where an application has PHP, on a free port, with nothing of the system's configuration.
 //!
 //! In: a template of the server's configuration, in which @WORK@ is the scratch folder, @PORT@ the port and @PHP@ the
-//! name of the PHP module. Out: a server that is ended when it is dropped, and how often it was asked through larder.
+//! name of the PHP module, and values for marks of its own, such as a second port. Out: a server that is ended when it is
+//! dropped, and how often it was asked through larder.
 //! The first field of its log, Via, tells what came through larder from what was asked for directly.
 
 use std::fs;
@@ -15,6 +16,7 @@ use anyhow::{Context, Result, ensure};
 use harness::children::{Server, free_port, run_within};
 
 const MODULES: &str = "/usr/lib/apache2/modules";
+const PHP_MARK: &str = "@PHP@";
 const READY_MAX: Duration = Duration::from_secs(30);
 const HAND_OVER_MAX: Duration = Duration::from_secs(60);
 
@@ -28,14 +30,20 @@ pub(super) struct Apache {
 impl Apache {
     /// Starts it with `template`. What lies in `work` belongs to Apache's own user from then on.
     pub(super) fn start(template: &Path, work: &Path) -> Result<Self> {
+        Self::start_with(template, work, &[])
+    }
+
+    /// The same, with values for marks that only this template has.
+    pub(super) fn start_with(template: &Path, work: &Path, more: &[(&str, String)]) -> Result<Self> {
         let address = free_port()?;
         let config = work.join("apache.conf");
-        let values = [
-            ("@WORK@", work.display().to_string()),
-            ("@PORT@", address.port().to_string()),
-            ("@PHP@", php_module()?),
-        ];
-        fs::write(&config, fill(template, &values)?)?;
+        let mut values = vec![("@WORK@", work.display().to_string()), ("@PORT@", address.port().to_string())];
+        values.extend(more.iter().cloned());
+        let mut text = fill(template, &values)?;
+        if text.contains(PHP_MARK) {
+            text = text.replace(PHP_MARK, &php_module()?);
+        }
+        fs::write(&config, text)?;
         hand_over(work)?;
         let mut command = Command::new("apache2");
         command.arg("-f").arg(&config).arg("-DFOREGROUND");
@@ -48,12 +56,17 @@ impl Apache {
 
     /// Requests from larder in Apache's log, optionally for one target only.
     pub(super) fn asked(&self, target: Option<&str>) -> Result<usize> {
+        self.asked_where(|asked| target.is_none_or(|target| asked == target))
+    }
+
+    /// Those whose target is one of those.
+    pub(super) fn asked_where(&self, is_it: impl Fn(&str) -> bool) -> Result<usize> {
         let log = fs::read_to_string(&self.log).context("Apache's log")?;
         Ok(log
             .lines()
             .map(|line| line.split('\t').collect::<Vec<_>>())
             .filter(|fields| fields.first().is_some_and(|via| via.ends_with("larder")))
-            .filter(|fields| target.is_none_or(|target| fields.get(2) == Some(&target)))
+            .filter(|fields| fields.get(2).is_some_and(|target| is_it(target)))
             .count())
     }
 

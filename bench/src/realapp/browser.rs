@@ -31,6 +31,8 @@ pub(super) const OPTIONS: &[&str] = &[
     "--disable-dev-shm-usage",
     "--disable-breakpad",
     "--hide-scrollbars",
+    // Pages name pictures on other hosts, too.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 ];
 
 /// Draws `url` into `picture`.

@@ -3,6 +3,7 @@
 //! In: targets. Out: [`Answer`]s, and whether two of them are the same. A program that nobody here wrote does the
 //! fetching, so that larder is not judged by its own reading of HTTP.
 
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
@@ -11,6 +12,9 @@ use anyhow::{Context, Result, ensure};
 
 /// Values that an application makes anew for every request: what stands before each, and the byte that ends it.
 pub(super) type MadeAnew = [(&'static [u8], u8)];
+
+/// The line that curl writes behind each of several answers.
+const BETWEEN: &str = "== an answer ends here ==";
 
 /// An answer as curl saw it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -145,6 +149,39 @@ impl Client {
         String::from_utf8_lossy(&output.stdout).trim().parse().context("curl says no number")
     }
 
+    /// Asks for each target in turn, with one more field where there is one. All go through one curl, which keeps its
+    /// connection: thousands of requests would cost a process each otherwise.
+    pub(super) fn in_turn(&self, requests: &[(&str, Option<&str>)]) -> Result<Vec<Answer>> {
+        let mut config = String::new();
+        for (number, (target, field)) in requests.iter().enumerate() {
+            if number > 0 {
+                config.push_str("next\n");
+            }
+            writeln!(config, "url = \"http://{}{target}\"\nheader = \"Host: {}\"", self.address, self.host)?;
+            if let Some(field) = field {
+                writeln!(config, "header = \"{field}\"")?;
+            }
+            if self.compressed {
+                config.push_str("compressed\n");
+            }
+            writeln!(config, "include\ngloboff\nhttp1.1\nmax-time = 60\nwrite-out = \"\\n{BETWEEN}\\n\"")?;
+        }
+        let mut child = Command::new("curl")
+            .args(["-sS", "-K", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .context("curl")?;
+        // curl reads all of it before it asks for anything, so it cannot wait for its output to be read meanwhile.
+        child.stdin.take().context("curl has no input")?.write_all(config.as_bytes())?;
+        let output = child.wait_with_output().context("curl")?;
+        ensure!(output.status.success(), "curl: {}", output.status);
+        let answers = split(&output.stdout);
+        ensure!(answers.len() == requests.len(), "{} answers to {} requests", answers.len(), requests.len());
+        answers.into_iter().map(|answer| read(answer).context("no HTTP/1 answer")).collect()
+    }
+
     /// With `arguments` of curl.
     pub(super) fn curl(&self, target: &str, arguments: &[&str]) -> Result<Answer> {
         let output = Command::new("curl")
@@ -162,6 +199,17 @@ impl Client {
         ensure!(output.status.success(), "curl {target}: {}", output.status);
         read(&output.stdout).with_context(|| format!("{target}: no HTTP/1 answer"))
     }
+}
+
+/// The answers that curl wrote one after the other.
+fn split(mut output: &[u8]) -> Vec<&[u8]> {
+    let end = format!("\n{BETWEEN}\n");
+    let mut answers = Vec::new();
+    while let Some(at) = output.windows(end.len()).position(|window| window == end.as_bytes()) {
+        answers.push(&output[..at]);
+        output = &output[at + end.len()..];
+    }
+    answers
 }
 
 fn read(answer: &[u8]) -> Option<Answer> {
@@ -193,6 +241,16 @@ mod tests {
     fn page(body: &str) -> Answer {
         let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nCache-Status: larder; hit; ttl=9\r\n\r\n";
         read(format!("{head}{body}").as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn answers_to_several_requests_are_told_apart() {
+        let one = "HTTP/1.1 200 OK\r\n\r\n<p>\n";
+        let output = format!("{one}\n{BETWEEN}\nHTTP/1.1 204 None\r\n\r\n\n{BETWEEN}\n");
+        let answers = split(output.as_bytes());
+        assert_eq!(answers.len(), 2);
+        assert_eq!(answers[0], one.as_bytes());
+        assert_eq!(read(answers[1]).unwrap().status, 204);
     }
 
     #[test]

@@ -35,7 +35,9 @@ mod random;
 mod recorder;
 mod stage;
 mod static_files;
+mod symfony;
 mod tally;
+mod validator;
 mod verdaccio;
 mod video;
 mod webdriver;
@@ -73,6 +75,8 @@ const APPLICATIONS: &[Application] = &[
     Application { name: "nginx", packages: nginx::PACKAGES, run: nginx::run },
     Application { name: "purge-clients", packages: purge_clients::PACKAGES, run: purge_clients::run },
     Application { name: "api", packages: api::PACKAGES, run: api::run },
+    Application { name: "validator", packages: validator::PACKAGES, run: validator::run },
+    Application { name: "symfony", packages: symfony::PACKAGES, run: symfony::run },
 ];
 
 /// What the command line takes: every name, and `all`.

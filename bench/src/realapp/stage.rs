@@ -7,9 +7,9 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::fetch::Client;
 use harness::children::{Server, free_port, output_within};
@@ -19,6 +19,8 @@ pub(super) const CARELESS: &str = "override_ttl = \"1m\"\ncookies = \"ignore\"\n
                                    ignore = [\"no-store\", \"private\", \"set-cookie\"]\n";
 
 const READY_MAX: Duration = Duration::from_secs(20);
+/// A web server may write a line of its log after the client has its page.
+const LOG_MAX: Duration = Duration::from_secs(10);
 
 /// Where a check runs.
 pub(super) struct Stage<'a> {
@@ -93,6 +95,22 @@ impl Larder {
     /// All samples of a metric family together.
     pub(super) fn sum(&self, family: &str) -> Result<u64> {
         Ok(sum(&self.metrics()?, family))
+    }
+
+    /// Requests from larder in the application's log, which `asked` counts, once it has all that larder has sent.
+    pub(super) fn settled(&self, asked: &dyn Fn() -> Result<usize>) -> Result<usize> {
+        let deadline = Instant::now() + LOG_MAX;
+        let sent = self.sum("larder_origin_requests_total")?;
+        loop {
+            let logged = asked()?;
+            if logged as u64 >= sent {
+                return Ok(logged);
+            }
+            if Instant::now() > deadline {
+                bail!("larder says that it asked {sent} times, the application's log has {logged}");
+            }
+            harness::children::pause();
+        }
     }
 
     /// What `larder explain` says.

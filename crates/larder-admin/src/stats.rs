@@ -124,6 +124,24 @@ pub struct StoreStats {
     pub degraded: bool,
     /// What it holds.
     pub tiers: Vec<TierStats>,
+    /// Servers of memcached in which it looks values up, where it does.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<RemoteServerStats>,
+}
+
+/// One server of values.
+#[derive(Clone, Debug, Serialize)]
+pub struct RemoteServerStats {
+    /// Its address.
+    pub server: String,
+    /// `up`, or `left-alone` while it fails.
+    pub state: &'static str,
+    /// Look-ups, by what they came to.
+    pub lookups: Counts,
+    /// Values and deletions, by what became of them; those that occurred.
+    pub writes: Counts,
+    /// Bytes that wait to be written.
+    pub queued_bytes: u64,
 }
 
 /// What one tier of a store holds.
@@ -302,6 +320,7 @@ impl From<&larder_observe::CacheSnapshot> for StoreStats {
             evictions: Counts::new(),
             degraded: false,
             tiers: Vec::new(),
+            servers: Vec::new(),
         }
     }
 }

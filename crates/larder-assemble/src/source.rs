@@ -165,7 +165,9 @@ fn written(text: &Composed, lookup: &mut impl Lookup) -> Result<Vec<u8>, Include
 /// Whether a value is written as it came: a whole query in a query, and the host.
 fn stays(variable: &Variable, in_query: bool) -> bool {
     match variable {
-        Variable::Ssi(ssi::SsiName { known: Some(ssi::SsiKnown::Query), .. }) => in_query,
+        Variable::Ssi(ssi::SsiName {
+            known: Some(ssi::SsiKnown::Query | ssi::SsiKnown::OwnQuery), ..
+        }) => in_query,
         Variable::Ssi(_) => false,
         Variable::Esi(name) => match name.known {
             esi::EsiKnown::Query => in_query,

@@ -62,6 +62,12 @@ impl Codings {
         self.registered != 0
     }
 
+    /// Whether a request takes all registered ones, and needs no dictionary for them. Content without any suits every request.
+    pub fn are_taken_by(self, request: &HeaderMap) -> bool {
+        let is_taken = || !self.needs_dictionary() && Taken::by(request).liking(self).is_some();
+        !self.has_registered() || is_taken()
+    }
+
     /// Whether the registered ones are the same.
     pub(crate) fn are_like(self, other: Self) -> bool {
         self.registered == other.registered
@@ -204,6 +210,23 @@ mod tests {
 
     fn codings(line: &str) -> Codings {
         Codings::of(&fields(&[("content-encoding", line)]))
+    }
+
+    #[test]
+    fn a_request_takes_all_codings_or_not_the_content() {
+        for (coded, accept, expected) in [
+            ("", "", true),
+            ("other", "", true),
+            ("gzip", "gzip, br", true),
+            ("gzip", "gzip;q=0, br", false),
+            ("gzip", "*", false),
+            ("gzip, br", "gzip", false),
+            ("dcb", "dcb", false),
+        ] {
+            let request = fields(&[("accept-encoding", accept)]);
+            assert_eq!(codings(coded).are_taken_by(&request), expected, "{coded} {accept}");
+        }
+        assert!(!codings("gzip").are_taken_by(&HeaderMap::new()));
     }
 
     #[test]

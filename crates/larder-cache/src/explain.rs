@@ -89,7 +89,8 @@ fn is_by(source: LifetimeSource, said: Said) -> bool {
         | LifetimeSource::Ttl
         | LifetimeSource::Heuristic
         | LifetimeSource::Nothing
-        | LifetimeSource::ByHand => false,
+        | LifetimeSource::ByHand
+        | LifetimeSource::Remote => false,
     }
 }
 
@@ -113,7 +114,13 @@ fn text(
         (LifetimeSource::SMaxage | LifetimeSource::MaxAge, _) => line(&header::CACHE_CONTROL),
         (LifetimeSource::Expires, _) => line(&header::EXPIRES),
         (LifetimeSource::Heuristic, _) => line(&header::LAST_MODIFIED),
-        (LifetimeSource::Targeted | LifetimeSource::Nothing | LifetimeSource::ByHand, _) => String::new(),
+        (
+            LifetimeSource::Targeted
+            | LifetimeSource::Nothing
+            | LifetimeSource::ByHand
+            | LifetimeSource::Remote,
+            _,
+        ) => String::new(),
     }
 }
 
@@ -145,13 +152,16 @@ impl LifetimeSource {
             Self::Heuristic => "Nothing gives a lifetime, so it is a tenth of the time since Last-Modified.",
             Self::Nothing => "Nothing gives a lifetime, so it is zero.",
             Self::ByHand => "It is a file that somebody put there: fresh for as long as it lies there.",
+            Self::Remote => {
+                "It is a copy of a value in memcached: fresh for the store's near, or as long as the value stays, if that is less."
+            }
         }
     }
 
     /// On what that rests.
     pub const fn section(self) -> &'static str {
         match self {
-            Self::OverrideTtl | Self::Ttl | Self::ByHand => "configuration",
+            Self::OverrideTtl | Self::Ttl | Self::ByHand | Self::Remote => "configuration",
             Self::Targeted => "RFC 9213 2.2",
             Self::SurrogateControl => "Edge Architecture 2.2",
             Self::XAccelExpires | Self::XReverseProxyTtl => "RFC 9111 4.2.1, by a private field",

@@ -45,6 +45,8 @@ pub enum LifetimeSource {
     Nothing,
     /// The operator's own hand: a file that was put in place of a response.
     ByHand,
+    /// The store's `near`, or what the value has left: it is a copy of one that its application put into another program's memory.
+    Remote,
 }
 
 impl LifetimeSource {
@@ -63,11 +65,12 @@ impl LifetimeSource {
             Self::Heuristic => "heuristic",
             Self::Nothing => "nothing",
             Self::ByHand => "by-hand",
+            Self::Remote => "remote",
         }
     }
 
     /// All of them, each at its number on disks: new ones come last, and none is taken away.
-    const WRITTEN: [Self; 12] = [
+    const WRITTEN: [Self; 13] = [
         Self::OverrideTtl,
         Self::Targeted,
         Self::SurrogateControl,
@@ -80,6 +83,7 @@ impl LifetimeSource {
         Self::Heuristic,
         Self::Nothing,
         Self::ByHand,
+        Self::Remote,
     ];
 
     /// The number that stands for it on disk.
@@ -108,7 +112,7 @@ impl LifetimeSource {
         matches!(self, Self::OverrideTtl | Self::Ttl | Self::Heuristic)
     }
 
-    /// Stated by the origin.
+    /// Stated by the origin, or by the application that put a value where all who ask find it.
     pub const fn is_explicit(self) -> bool {
         match self {
             Self::Targeted
@@ -117,7 +121,8 @@ impl LifetimeSource {
             | Self::XReverseProxyTtl
             | Self::SMaxage
             | Self::MaxAge
-            | Self::Expires => true,
+            | Self::Expires
+            | Self::Remote => true,
             Self::OverrideTtl | Self::Ttl | Self::Heuristic | Self::Nothing | Self::ByHand => false,
         }
     }
@@ -170,6 +175,19 @@ impl Freshness {
     pub fn ended_at(&self, moment: Duration) -> Self {
         let at = Now { wall: self.received.wall, monotonic: moment };
         Self { lifetime: self.lifetime.min(self.counted(at).max(Duration::from_nanos(1))), ..*self }
+    }
+
+    /// The same of a copy that is used for `most` from its arrival, and then asked for again. A lifetime that is not the
+    /// application's stays known as such.
+    #[must_use]
+    pub fn of_copy(&self, most: Duration) -> Self {
+        let left = self.remaining(self.received);
+        if left <= most {
+            return *self;
+        }
+        let source = if self.source.is_assumed() { self.source } else { LifetimeSource::Remote };
+        let lifetime = self.lifetime.saturating_sub(left).saturating_add(most);
+        Self { lifetime, source, ..*self }
     }
 
     /// Whole seconds of freshness left, negative when stale: the `ttl` of Cache-Status.

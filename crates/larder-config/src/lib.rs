@@ -38,6 +38,7 @@ pub use sections::health::Health;
 pub use sections::key::{KeySettings, QueryParts, TRACKING_PARAMETERS};
 pub use sections::limits::Limits;
 pub use sections::log::Log;
+pub use sections::memcached::{Memcached, RemoteServerEntry};
 pub use sections::origin::Origin;
 pub use sections::place::StoreRule;
 pub use sections::purge::{PurgeRules, PurgeSetting};
@@ -70,6 +71,7 @@ pub use value::percent::Percent;
 pub use value::probe::{ProbeHost, ProbeTarget};
 pub use value::purge_path::PurgePath;
 pub use value::query::QueryChoice;
+pub use value::remote_server::RemoteAddress;
 pub use value::retry_on::RetryOn;
 pub use value::secret::Secret;
 pub use value::secret_field::SecretField;
@@ -80,9 +82,10 @@ pub use value::size::ByteSize;
 pub use value::statuses::StatusRange;
 pub use value::tag_field::TAG_FIELDS;
 pub use value::target::TargetField;
+pub use value::value_key::{ValueKey, ValueKeyPart};
 pub use value::words::{
     AssembleMode, Balance, CacheMode, Cookies, Escape, HeadMode, Ignored, Invalidate, Layout, LogFormat,
-    OnError, Protocol, RequestDirectives, SetCookie,
+    OnError, Protocol, RequestDirectives, Ring, SetCookie, ValueFormat,
 };
 
 #[cfg(test)]

@@ -24,8 +24,8 @@ use larder_tier::tier::{
     Admit, CountRemoved, DirectoryFigures, Failure, TierCaps, TierEvent, WantedHosts, Written,
 };
 use larder_tier::{
-    BodySource, CacheKey, Candidate, Find, Invalidate, Loaded, LoadedContent, Look as TierLook, Note, Opened,
-    Run, TargetUri, Unreadable, VocabularyOf,
+    Ask, BodySource, CacheKey, Candidate, Find, Invalidate, Loaded, LoadedContent, Look as TierLook, Note,
+    Opened, Run, TargetUri, Unreadable, VocabularyOf,
 };
 
 use super::fill::FilledBody;
@@ -63,6 +63,8 @@ impl Find<HttpCaching> for FileStore {
         self.look_blocking(uri).map_or(TierLook::Absent, |hit| TierLook::Found(hit))
     }
 }
+
+impl Ask<HttpCaching> for FileStore {}
 
 impl Opened<HttpCaching> for FileHit {
     fn number(&self) -> u64 {

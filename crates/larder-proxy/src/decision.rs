@@ -25,7 +25,7 @@ pub(crate) struct Counters {
     looks: u8,
     /// Fetches that ended without an outcome.
     lost: u8,
-    /// The disks and files were asked: what was not found there then is not there.
+    /// The disks, files and values were asked: what was not found there then is not there.
     has_recalled: bool,
     /// It shares no fetch with others any more.
     alone: bool,
@@ -39,9 +39,15 @@ impl Counters {
         Self { alone: personal, ..Self::default() }
     }
 
-    /// The same once the disks and files were asked.
+    /// The same once the disks, files and values were asked.
     pub(crate) fn after_recall(self) -> Self {
         Self { has_recalled: true, ..self }
+    }
+
+    /// Whether they were.
+    #[inline]
+    pub(crate) fn has_recalled(&self) -> bool {
+        self.has_recalled
     }
 
     /// Whether it goes alone because it has waited for others as long as its rule lets it.
@@ -105,8 +111,10 @@ pub(crate) enum ContentRead {
 /// A look that found nothing to use as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Missed {
-    /// A disk or a file may have it.
+    /// A disk or a file may have it, or another program's memory.
     pub(crate) may_recall: bool,
+    /// The latter, which is asked before anything stale is used.
+    pub(crate) asks_first: bool,
     /// The request forbids asking the origin (RFC 9111 5.2.1.7).
     pub(crate) only_if_cached: bool,
     /// A stale response that may be used in place of an origin that fails.
@@ -190,7 +198,7 @@ pub(crate) enum Next {
     ReadContent,
     /// Look at the stores.
     Look,
-    /// Ask the disks and files.
+    /// Ask the disks, files and values.
     Recall,
     /// A stale response answers.
     UseStale(StaleReason),
@@ -269,6 +277,10 @@ fn of_miss(missed: Missed, counters: Counters) -> (Next, Counters) {
     if missed.only_if_cached && !missed.may_recall {
         return (Next::Refuse(Failure::ONLY_IF_CACHED), counters);
     }
+    // What an application has put there since is newer than anything stale, and spares the origin whatever a mark says.
+    if missed.asks_first && !counters.has_recalled {
+        return (Next::Recall, counters.after_recall());
+    }
     if let Some(StandsIn { ground, asks_itself: false }) = missed.stands_in {
         return (Next::UseStale(ground), counters);
     }
@@ -333,7 +345,14 @@ mod tests {
 
     const NEW: Counters =
         Counters { looks: 0, lost: 0, has_recalled: false, alone: false, is_impatient: false };
-    const MISS: Missed = Missed { may_recall: false, only_if_cached: false, stands_in: None, for_one: false };
+    const MISS: Missed = Missed {
+        may_recall: false,
+        asks_first: false,
+        only_if_cached: false,
+        stands_in: None,
+        for_one: false,
+    };
+    const ASKS_FIRST: Missed = Missed { may_recall: true, asks_first: true, ..MISS };
     const STANDS_IN: Option<StandsIn> =
         Some(StandsIn { ground: StaleReason::StaleIfError, asks_itself: false });
     const ASKS_ITSELF: Option<StandsIn> =
@@ -431,6 +450,18 @@ mod tests {
                 (Next::UseStale(StaleReason::StaleIfError), NEW),
             ),
             (Facts::Missed(Missed { stands_in: ASKS_ITSELF, ..MISS }), NEW, forward(false, looked(1, NEW))),
+            // Values of others, before what is stale and under a mark.
+            (Facts::Missed(ASKS_FIRST), NEW, (Next::Recall, RECALLED)),
+            (Facts::Missed(Missed { stands_in: STANDS_IN, ..ASKS_FIRST }), NEW, (Next::Recall, RECALLED)),
+            (
+                Facts::Missed(Missed { stands_in: STANDS_IN, ..ASKS_FIRST }),
+                RECALLED,
+                (Next::UseStale(StaleReason::StaleIfError), RECALLED),
+            ),
+            (Facts::Missed(Missed { for_one: true, ..ASKS_FIRST }), NEW, (Next::Recall, RECALLED)),
+            (Facts::Missed(Missed { only_if_cached: true, ..ASKS_FIRST }), NEW, (Next::Recall, RECALLED)),
+            (Facts::Missed(Missed { only_if_cached: true, ..ASKS_FIRST }), RECALLED, (REFUSED, RECALLED)),
+            (Facts::Missed(ASKS_FIRST), RECALLED, forward(false, looked(1, RECALLED))),
             // Forwarding.
             (Facts::Forwarding(forwarding), NEW, board(false, false, true)),
             (Facts::Forwarding(Forwarding { alone: true, ..forwarding }), NEW, board(true, false, false)),

@@ -54,6 +54,7 @@ pub(crate) fn missed(
 ) -> Missed {
     Missed {
         may_recall: miss.may_recall,
+        asks_first: miss.asks_first,
         only_if_cached: larder_cache::only_if_cached(request, &rule.policy),
         stands_in,
         for_one: miss.alone,

@@ -28,3 +28,4 @@ pub use breaker::Breaker;
 pub use deadline::{Deadline, Limits};
 pub use error::{Failure, RemoteError, Unfit};
 pub use key::RemoteKey;
+pub use metrics::ServerReport;

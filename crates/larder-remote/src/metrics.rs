@@ -11,6 +11,21 @@ use parking_lot::Mutex;
 
 use crate::breaker::Breaker;
 
+/// The figures of one server, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerReport {
+    /// Its address.
+    pub server: String,
+    /// Whether it is asked; false while it is left alone.
+    pub is_up: bool,
+    /// Look-ups, by what they came to.
+    pub lookups: Vec<(&'static str, u64)>,
+    /// Values and deletions, likewise.
+    pub writes: Vec<(&'static str, u64)>,
+    /// Bytes that wait to be written.
+    pub queued_bytes: u64,
+}
+
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$doc])*
@@ -77,6 +92,16 @@ impl Counters {
         bump(Some(&self.late));
     }
 
+    /// How often look-ups came to what.
+    pub(crate) fn lookups(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        read(Result::WORDS, &self.lookups)
+    }
+
+    /// The same of values and deletions.
+    pub(crate) fn writes(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        read(Write::WORDS, &self.writes)
+    }
+
     /// Adds all samples. `queued_bytes` wait to be written.
     pub(crate) fn expose(
         &self,
@@ -88,20 +113,24 @@ impl Counters {
     ) {
         let both = [("store", store), ("server", server)];
         let with = |result| [("store", store), ("server", server), ("result", result)];
-        for (word, count) in Result::WORDS.iter().zip(&self.lookups) {
-            out.family(&family::REMOTE_LOOKUPS).value(&with(word), count.load(Ordering::Relaxed));
+        for (word, count) in self.lookups() {
+            out.family(&family::REMOTE_LOOKUPS).value(&with(word), count);
         }
         // A copy, so that no look-up waits while text is made.
         let took = self.took.lock().clone();
         out.family(&family::REMOTE_LOOKUP_SECONDS).histogram(&both, &took);
-        for (word, count) in Write::WORDS.iter().zip(&self.writes) {
-            out.family(&family::REMOTE_WRITES).value(&with(word), count.load(Ordering::Relaxed));
+        for (word, count) in self.writes() {
+            out.family(&family::REMOTE_WRITES).value(&with(word), count);
         }
         out.family(&family::REMOTE_QUEUE_BYTES).value(&both, queued_bytes);
         out.family(&family::REMOTE_SERVER_UP).value(&both, u64::from(breaker.may_ask()));
         out.family(&family::REMOTE_BREAKER_OPENS).value(&both, breaker.opened());
         out.family(&family::REMOTE_REPLIES_LATE).value(&both, self.late.load(Ordering::Relaxed));
     }
+}
+
+fn read(words: &'static [&'static str], counters: &[AtomicU64]) -> impl Iterator<Item = (&'static str, u64)> {
+    words.iter().zip(counters).map(|(word, count)| (*word, count.load(Ordering::Relaxed)))
 }
 
 fn bump(counter: Option<&AtomicU64>) {

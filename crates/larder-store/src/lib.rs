@@ -8,6 +8,8 @@
 //! What lies behind memory is a list of tiers ([`larder_tier::Tier`]), which the owner builds; a hit in memory asks none of them.
 //! Deliberately absent: any judgement of HTTP. Whether a response may be kept or used is decided in `larder-cache`.
 
+mod apart;
+mod ask;
 pub mod audience;
 #[cfg(test)]
 mod behind;
@@ -17,6 +19,7 @@ mod join;
 mod lease;
 pub mod listing;
 pub mod memory;
+mod outside;
 mod promote;
 mod recall;
 pub mod store;

@@ -43,12 +43,19 @@ pub enum Recalled {
 /// Who is looking for which key.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
-    looking: RankedMutex<HashMap<u64, Weak<tokio::sync::Mutex<()>>, foldhash::fast::RandomState>>,
+    looking: RankedMutex<HashMap<u64, Weak<tokio::sync::Mutex<Turn>>, foldhash::fast::RandomState>>,
+}
+
+/// What those who wait for a look learn of it, beside what is in memory then.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    /// When the last look ended that found nothing for anybody.
+    pub(crate) empty_at: Option<tokio::time::Instant>,
 }
 
 impl Gate {
     /// The turn for `key`; whoever has it locked is looking.
-    fn turn(&self, key: &CacheKey) -> Arc<tokio::sync::Mutex<()>> {
+    pub(crate) fn turn(&self, key: &CacheKey) -> Arc<tokio::sync::Mutex<Turn>> {
         let mut looking = self.looking.lock();
         if let Some(turn) = looking.get(&key.full_hash()).and_then(Weak::upgrade) {
             return turn;

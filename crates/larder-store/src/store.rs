@@ -31,6 +31,7 @@ use smallvec::SmallVec;
 use crate::budget::Reservation;
 use crate::key::CacheKey;
 use crate::memory::{HotCache, MemoryStore, MemoryStoreSettings, Selection, Usage};
+use crate::outside::Outside;
 use crate::recall::{Gate, Recalled};
 use crate::stored::{StoredBody, StoredResponse};
 use crate::tier::{HttpCaching, StoreTier};
@@ -40,8 +41,7 @@ use crate::tier::{HttpCaching, StoreTier};
 pub struct Store {
     memory: Arc<MemoryStore>,
     tiers: Box<[Arc<StoreTier>]>,
-    /// The tier that is asked before memory.
-    first: Option<Arc<StoreTier>>,
+    outside: Outside,
     gate: Gate,
     /// What waits to be written, beyond what the queues have of their own.
     backlog: Arc<Backlog>,
@@ -89,7 +89,7 @@ impl Store {
         tiers.iter().for_each(|tier| tier.borrow_from(&backlog));
         Arc::new(Self {
             memory,
-            first: tiers.iter().find(|tier| tier.is_before_memory()).cloned(),
+            outside: Outside::of(&tiers),
             tiers: tiers.into(),
             backlog,
             gate: Gate::default(),
@@ -103,28 +103,52 @@ impl Store {
         &self.tiers
     }
 
+    /// Whether a look-up has to think of more than what memory has, and what disks have of it: of a tier that is asked
+    /// [first](Self::looks_outside_first) or [anew](Self::asks_anew).
+    #[inline]
+    pub fn looks_beside(&self) -> bool {
+        !matches!(self.outside, Outside::Nothing)
+    }
+
     /// Whether a tier is asked before memory, by [`look`](Self::look).
     #[inline]
     pub fn looks_outside_first(&self) -> bool {
-        self.first.is_some()
+        self.first().is_some()
+    }
+
+    /// Whether a tier is asked anew for what memory has no fresh answer to, by [`ask`](Self::ask).
+    #[inline]
+    pub fn asks_anew(&self) -> bool {
+        self.anew().is_some()
+    }
+
+    #[inline]
+    fn first(&self) -> Option<&Arc<StoreTier>> {
+        self.outside.first()
+    }
+
+    /// The tier that is asked anew, and who asks it for which key.
+    #[inline]
+    pub(crate) fn anew(&self) -> Option<(&Arc<StoreTier>, &Gate)> {
+        self.outside.anew().map(|tier| (tier, &self.gate))
     }
 
     /// Whether something may lie under `key` in the tier that is asked before memory. Never waits.
     pub fn may_have_outside(&self, key: &CacheKey) -> bool {
         let may_have = |tier: &Arc<StoreTier>| Some(tier.may_have(&TargetUri::of_key(key)?));
-        self.first.as_ref().and_then(may_have).unwrap_or(false)
+        self.first().and_then(may_have).unwrap_or(false)
     }
 
     /// What the tier that is asked before memory has for a request, without waiting. Its head is made by what a site says of
     /// caching.
     pub fn look(&self, request: &RequestHead, policy: &CachePolicy, now: Now) -> Looked {
-        let Some(tier) = &self.first else { return Looked::Absent };
+        let Some(tier) = self.first() else { return Looked::Absent };
         self.looked(tier.look(&TargetUri::of(request)), (request, policy, now))
     }
 
     /// The same where it may wait for a disk; for a pool.
     pub fn look_waiting(&self, request: &RequestHead, policy: &CachePolicy, now: Now) -> Looked {
-        let Some(tier) = &self.first else { return Looked::Absent };
+        let Some(tier) = self.first() else { return Looked::Absent };
         self.looked(tier.look_waiting(&TargetUri::of(request)), (request, policy, now))
     }
 
@@ -135,7 +159,7 @@ impl Store {
         policy: &CachePolicy,
         now: Now,
     ) -> Option<(Arc<StoredResponse>, std::path::PathBuf)> {
-        let tier = self.first.as_ref()?;
+        let tier = self.first()?;
         let larder_tier::Look::Found(opened) = tier.look_waiting(&TargetUri::of(request)) else {
             return None;
         };
@@ -266,38 +290,6 @@ impl Store {
         self.tiers.iter().flat_map(|tier| tier.figures()).collect()
     }
 
-    /// Whether something lies under `uri` that only [`purge_outside`](Self::purge_outside) takes out. May wait for a disk.
-    pub fn has_outside(&self, uri: &TargetUri<'_>) -> bool {
-        self.tiers.iter().any(|tier| tier.has_apart(uri))
-    }
-
-    /// Removes that, whoever put it there, and waits until it is gone for good; for a pool. Whether there was any.
-    ///
-    /// # Errors
-    /// It may still be there.
-    pub fn purge_outside(&self, uri: &TargetUri<'_>) -> Result<bool, Failure> {
-        let mut purged = Ok(false);
-        for tier in &self.tiers {
-            // Each of them is asked, whatever becomes of another.
-            let is = tier.purge(uri);
-            purged = purged.and_then(|was| Ok(is? || was));
-        }
-        purged
-    }
-
-    /// The same for everything below a canonical path at the hosts that are wanted. `removed` may hear of it later.
-    ///
-    /// # Errors
-    /// Something may still be there.
-    pub fn purge_trees_outside(
-        &self,
-        path: &str,
-        wanted: &Arc<WantedHosts>,
-        removed: &Arc<CountRemoved>,
-    ) -> Result<(), Failure> {
-        self.tiers.iter().map(|tier| tier.purge_tree(path, wanted, removed)).fold(Ok(()), Result::and)
-    }
-
     /// Waits until every invalidation so far is on the disks, so that it holds after a crash.
     ///
     /// # Errors
@@ -369,7 +361,7 @@ impl Store {
 
     /// Whether there is a tier whose content only [`recall`](Self::recall) finds.
     pub fn has_tiers_behind(&self) -> bool {
-        self.tiers.iter().any(|tier| !tier.is_before_memory())
+        self.tiers.iter().any(|tier| !tier.is_before_memory() && !tier.is_asked_anew())
     }
 
     /// Whether a tier may have what memory has not: something lies there under the key.
@@ -390,7 +382,7 @@ impl Store {
         now: Now,
         selects: impl Fn(&StoredResponse) -> bool,
     ) -> Recalled {
-        for tier in self.tiers.iter().filter(|tier| !tier.is_before_memory()) {
+        for tier in self.tiers.iter().filter(|tier| !tier.is_before_memory() && !tier.is_asked_anew()) {
             let from = (&self.memory, tier, &self.gate);
             let recalled = crate::recall::recall(from, key, all, now, &selects).await;
             if recalled != Recalled::Nothing {
@@ -484,7 +476,7 @@ impl Store {
 
     /// Writes a response that memory has taken to the tiers that are asked before it.
     fn put_behind(&self, key: &CacheKey, response: &Arc<StoredResponse>) -> bool {
-        let Some(first) = &self.first else { return true };
+        let Some(first) = self.first() else { return true };
         let memory = Arc::new(Taken {
             memory: Arc::clone(&self.memory),
             key: key.clone(),
@@ -501,7 +493,7 @@ impl Store {
         new: Arc<StoredResponse>,
         valid: impl FnOnce() -> bool,
     ) -> bool {
-        if let Some(first) = &self.first {
+        if let Some(first) = self.first() {
             // What is replaced is in memory, on its way to the tier too, or is that very entry.
             let (there, _) = self.memory.responses(key, Duration::ZERO);
             let in_memory = there.iter().find(|other| other.identity() == old.identity());

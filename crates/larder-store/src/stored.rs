@@ -4,6 +4,7 @@
 
 use std::hash::Hasher;
 use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -295,13 +296,23 @@ pub struct StoredResponse {
     pub refreshing: Refreshing,
     /// What is known of invalidations that came after `number`.
     pub judged: Judged,
+    /// Whether it is a copy of a value that others write, which a tier was [asked](larder_tier::Ask) for.
+    pub is_copy: bool,
+    /// Whether a tier was told that a purge has named it; once is enough.
+    pub is_disowned: AtomicBool,
 }
 
 impl StoredResponse {
     /// A response as it will lie in the index, of which nobody knows how long it took.
     pub fn new(head: Arc<StoredHead>, body: Arc<StoredBody>, number: u64, room: Reservation) -> Self {
         let (refreshing, judged) = (Refreshing::default(), Judged::default());
-        Self { head, body, number, room, took: Duration::ZERO, refreshing, judged }
+        let (took, is_copy, is_disowned) = (Duration::ZERO, false, AtomicBool::new(false));
+        Self { head, body, number, room, took, refreshing, judged, is_copy, is_disowned }
+    }
+
+    /// The same of a copy.
+    pub(crate) fn copy(head: Arc<StoredHead>, body: Arc<StoredBody>, number: u64, room: Reservation) -> Self {
+        Self { is_copy: true, ..Self::new(head, body, number, room) }
     }
 
     /// Whether both are the same response, wherever the body of each lies: it may come into memory while somebody holds the other.

@@ -5,6 +5,7 @@
 //! stored response is a parameter of these traits: a tier that only writes bytes knows nothing of HTTP caching.
 //! Deliberately absent: any store, any disk, any rule of caching.
 
+pub mod ask;
 pub mod backlog;
 pub mod budget;
 #[cfg(feature = "contract")]
@@ -25,6 +26,7 @@ pub mod tier;
 pub mod uri;
 pub mod vocabulary;
 
+pub use ask::{Ask, Asked, FoundValue};
 pub use budget::{Budget, Reservation};
 pub use entry::{Candidate, Entry, InMemory, Loaded, LoadedContent, Look, Memo, Opened, Unreadable};
 pub use fill::{CHUNK_BYTES, Fill, Loss, Offered, StoredChunk};

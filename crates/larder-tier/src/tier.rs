@@ -1,8 +1,8 @@
 //! What a store asks of a tier: what lies behind its memory, or, where people see to it as well, before it.
 //!
 //! In: responses, keys, invalidations. Out: what was kept, found again. A tier says itself what it can: defaults stand for what
-//! most have no use for. There are five parts, by who asks: [`Keep`] for what is stored, [`Find`] for look-ups, [`Invalidate`] for
-//! what is not to be used again, [`Inspect`] for people, and [`Run`] for the owner.
+//! most have no use for. There are six parts, by who asks: [`Keep`] for what is stored, [`Find`] for look-ups, [`Ask`] for a tier to
+//! which others write as well, [`Invalidate`] for what is not to be used again, [`Inspect`], and [`Run`].
 //! Nothing here is asked for a hit in memory. What is asked under the memory's locks says so, and waits for nothing.
 
 use std::borrow::Cow;
@@ -17,6 +17,7 @@ use larder_http::time::Now;
 use smallvec::SmallVec;
 use tokio::sync::oneshot;
 
+use crate::ask::Ask;
 use crate::backlog::Backlog;
 use crate::cursor::NoCursor;
 use crate::entry::{Candidate, Entry, InMemory, Look, Memo};
@@ -465,11 +466,11 @@ pub trait Run {
 
 /// All of it.
 pub trait Tier<V: Vocabulary>:
-    Keep<V> + Find<V> + Invalidate + Inspect<V> + Run + Debug + Send + Sync
+    Keep<V> + Find<V> + Ask<V> + Invalidate + Inspect<V> + Run + Debug + Send + Sync
 {
 }
 
 impl<V: Vocabulary, T> Tier<V> for T where
-    T: Keep<V> + Find<V> + Invalidate + Inspect<V> + Run + Debug + Send + Sync
+    T: Keep<V> + Find<V> + Ask<V> + Invalidate + Inspect<V> + Run + Debug + Send + Sync
 {
 }

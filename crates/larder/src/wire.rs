@@ -18,6 +18,7 @@ use larder_config::{
 use larder_http::fields::cookie_names::HARMLESS;
 use larder_http::time::Clock;
 use larder_observe::{CacheId, Diagnostics, Metrics};
+use larder_proxy::objects::Stores;
 use larder_proxy::settings::{
     Access, AccessRules, Addresses, Invalidate, KeySettings, OriginChoice, PlaceMatch, ProxySettings,
     QueryParts, RuleMatch, RuleNumber, RuleSettings, Secret, SiteSettings, StoreFrom, StoreRule, TypePattern,
@@ -25,18 +26,20 @@ use larder_proxy::settings::{
 };
 use larder_proxy::{Heard, PlanError, Reach};
 use larder_store::{MemoryStoreSettings, Store};
+use larder_values::Values;
 
 mod assembly;
 mod origin;
 mod removed;
 mod site_fields;
 mod store;
+mod values;
 
 use crate::server::descriptors::Shares;
 use removed::{RemovedStores, has_directories, is_same_place};
 use site_fields::{SiteFields, edits};
 pub(crate) use store::unusable_directories;
-use store::{DraftStore, KnownStore, StoreError};
+use store::{DraftStore, KnownStore, StoreError, Surroundings};
 
 /// Why a checked config cannot be put to work.
 #[derive(Debug, thiserror::Error)]
@@ -189,8 +192,15 @@ impl Wiring {
         self.known(name).map(|known| &known.store)
     }
 
-    pub(crate) fn stores(&self) -> Vec<(String, Arc<Store>)> {
+    pub(crate) fn stores(&self) -> Stores {
         self.stores.iter().map(|(name, known)| (name.clone(), Arc::clone(&known.store))).collect()
+    }
+
+    /// The stores with values in another program's memory.
+    pub(crate) fn values(&self) -> Vec<(String, Arc<Values>)> {
+        let values =
+            |(name, known): &(String, KnownStore)| Some((name.clone(), Arc::clone(known.values.as_ref()?)));
+        self.stores.iter().filter_map(values).collect()
     }
 
     pub(crate) fn origins(&self) -> Vec<(String, Arc<larder_origin::OriginState>)> {
@@ -201,11 +211,14 @@ impl Wiring {
     }
 
     fn draft_stores(&self, config: &Config, shares: &Shares) -> Result<Vec<(String, DraftStore)>, WireError> {
-        let store = |(number, (name, store)): (usize, &(larder_config::Name, larder_config::Store))| {
-            let (name, open_files) = (name.as_str(), shares.of_store(number));
-            let open = self.known(name).map(|known| Arc::clone(&known.store));
-            let open = open.or_else(|| self.still_open(store, config));
-            let drafted = DraftStore::of(name, store, open, &self.clock, open_files)?;
+        let store = |(number, (declared, store)): (usize, &(larder_config::Name, larder_config::Store))| {
+            let (name, open_files) = (declared.as_str(), shares.of_store(number));
+            let open = self.known(name).map(|known| (Arc::clone(&known.store), known.values.clone()));
+            let open = open.or_else(|| Some((self.still_open(store, config)?, None)));
+            let hosts = values::served(config, declared);
+            let surroundings =
+                Surroundings { clock: &self.clock, diagnostics: &self.diagnostics, open_files };
+            let drafted = DraftStore::of(name, store, open, hosts, &surroundings)?;
             Ok((name.to_owned(), drafted))
         };
         config.stores.iter().enumerate().map(store).collect()

@@ -45,6 +45,7 @@ pub mod ssi;
 pub mod ssi_expression;
 pub mod stored_head;
 pub mod structured;
+pub mod value_message;
 pub mod vary;
 
 use std::future::Future;
@@ -84,6 +85,7 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("ssi_expression", ssi_expression::check),
     ("stored_head", stored_head::check),
     ("structured", structured::check),
+    ("value_message", value_message::check),
     ("vary", vary::check),
 ];
 

@@ -3,7 +3,7 @@
 //! In: HTTP/1.1 requests on a free loopback port; the last segment of the path, where it is a number, is the length
 //! of the body. Out: 200 with that many bytes, derived from the length alone so that whoever asks can tell a wrong
 //! byte, cacheable for an hour, with an entity tag that follows from the length. The query `fields=N` adds so many
-//! fields. Counts what it is asked, but for health checks.
+//! fields. Pages of fragments are in pages.rs. Counts what it is asked, but for health checks.
 //! Deliberately absent: speed. Behind a cache it is asked once per URL.
 
 use std::fmt::Write as _;
@@ -15,6 +15,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+
+use crate::pages;
 
 const LENGTH_DEFAULT: usize = 134;
 const LENGTH_MAX: usize = 1 << 24;
@@ -97,13 +99,10 @@ fn answer(stream: &TcpStream, asked: &AtomicU64) -> std::io::Result<()> {
         if !request.health {
             asked.fetch_add(1, Ordering::Relaxed);
         }
-        let content = body(request.length);
-        let mut head = format!(
-            "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\nCache-Control: max-age=3600\r\n\
-             ETag: {}\r\n",
-            content.len(),
-            entity_tag(content.len())
-        );
+        let (mut head, content) = match request.page {
+            Some(page) => of_page(page, request.reads_surrogates),
+            None => plain(request.length),
+        };
         for number in 0..request.fields {
             let _ = write!(head, "X-Field-{number}: a value of some length, as applications send it\r\n");
         }
@@ -121,8 +120,42 @@ fn answer(stream: &TcpStream, asked: &AtomicU64) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Head and body of so many bytes; the empty line is left out.
+fn plain(length: usize) -> (String, Vec<u8>) {
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\nCache-Control: max-age=3600\r\n\
+         ETag: {}\r\n",
+        entity_tag(length)
+    );
+    (head, body(length))
+}
+
+/// The same of a page or a fragment, after its time. Only who says that it reads the field is told of a language.
+fn of_page(page: pages::Answer, reads_surrogates: bool) -> (String, Vec<u8>) {
+    take(page.delay);
+    let lifetime = if page.may_be_stored { "max-age=3600" } else { "no-store" };
+    let language =
+        if page.is_esi && reads_surrogates { "Surrogate-Control: content=\"ESI/1.0\"\r\n" } else { "" };
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\nCache-Control: {lifetime}\r\n{language}",
+        page.content.len()
+    );
+    (head, page.content)
+}
+
+/// What an application spends on an answer, here without computing anything.
+#[expect(clippy::disallowed_methods, reason = "no worker here: a thread of one connection")]
+fn take(delay: Duration) {
+    if !delay.is_zero() {
+        thread::sleep(delay);
+    }
+}
+
 struct Asked {
     length: usize,
+    page: Option<pages::Answer>,
+    /// It names what it can do with a surrogate's fields.
+    reads_surrogates: bool,
     /// Fields to add.
     fields: usize,
     health: bool,
@@ -143,6 +176,8 @@ fn read_request(reader: &mut impl BufRead) -> std::io::Result<Option<Asked>> {
     let head_only = line.starts_with("HEAD ");
     let mut asked = Asked {
         length: length.min(LENGTH_MAX),
+        page: pages::answer(path),
+        reads_surrogates: false,
         fields: FIELDS_MAX.min(fields),
         health,
         head_only,
@@ -161,6 +196,7 @@ fn read_request(reader: &mut impl BufRead) -> std::io::Result<Option<Asked>> {
         }
         asked.close |= field == "connection: close";
         chunked |= field.starts_with("transfer-encoding:");
+        asked.reads_surrogates |= field.starts_with("surrogate-capability:");
     }
     if chunked {
         skip_chunks(reader)?;
@@ -213,6 +249,17 @@ mod tests {
         assert_eq!(origin.asked(), 2);
         assert_eq!(fetch(origin.address, HEALTH).unwrap().0, 200);
         assert_eq!(origin.asked(), 2);
+    }
+
+    #[test]
+    fn a_page_of_fragments_follows_from_the_path_too() {
+        let origin = Origin::start().unwrap();
+        let path = "/page/esi/plain/2x100/500";
+        assert_eq!(fetch(origin.address, path).unwrap(), (200, pages::answer(path).unwrap().content));
+        let head = |page: &str, reads_surrogates| of_page(pages::answer(page).unwrap(), reads_surrogates).0;
+        assert!(head(path, true).contains("Surrogate-Control: content=\"ESI/1.0\"\r\n"));
+        assert!(!head(path, false).contains("Surrogate"));
+        assert!(head("/page/part/slow/1/100", true).contains("no-store"));
     }
 
     #[test]

@@ -6,8 +6,11 @@
 
 mod conformance;
 mod dialects;
+mod differences;
 mod h2spec;
 mod instructions;
+mod pages;
+mod peers;
 mod reference;
 
 use std::path::{Path, PathBuf};
@@ -53,6 +56,12 @@ enum Suite {
         #[arg(long)]
         write: bool,
     },
+    /// Templates of pages, to the servers that speak their language and to larder, against the committed list of differences
+    Pages {
+        /// Rewrite the list from this run
+        #[arg(long)]
+        write: bool,
+    },
     /// Generated pages under docs/reference: compares them, or rewrites them
     Reference {
         /// Rewrite what differs
@@ -73,6 +82,7 @@ fn main() -> ExitCode {
         Suite::Conformance { .. } => conformance::run(&root, Purpose::Compare),
         Suite::Dialects { write } => dialects::run(&root, write),
         Suite::Instructions { write } => instructions::run(&root, write),
+        Suite::Pages { write } => pages::run(&root, write),
         Suite::Reference { write } => reference::run(&root, write),
     };
     match done {

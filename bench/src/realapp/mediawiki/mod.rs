@@ -9,7 +9,6 @@ mod purges;
 mod wiki;
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -24,8 +23,6 @@ pub(super) use wiki::PACKAGES;
 
 /// In the script at the head of each page.
 const MADE_ANEW: &MadeAnew = &[(b"\"wgRequestId\":\"", b'"'), (b"\"wgBackendResponseTime\":", b',')];
-/// Apache writes a line of its log when PHP has finished, which may be after the client has its page.
-const LOG_MAX: Duration = Duration::from_secs(10);
 const TARGETS_MIN: usize = 40;
 const CROWD: usize = 50;
 
@@ -172,18 +169,7 @@ fn report(targets: &[String], rounds: &[Round]) {
 
 /// Requests from larder in Apache's log, once it has all that larder has sent.
 fn settled(wiki: &Wiki, larder: &Larder) -> Result<usize> {
-    let deadline = Instant::now() + LOG_MAX;
-    let sent = larder.sum("larder_origin_requests_total")?;
-    loop {
-        let logged = wiki.asked(None)?;
-        if logged as u64 >= sent {
-            return Ok(logged);
-        }
-        if Instant::now() > deadline {
-            bail!("larder says that it asked {sent} times, Apache's log has {logged}");
-        }
-        harness::children::pause();
-    }
+    larder.settled(&|| wiki.asked(None))
 }
 
 /// Many clients at once on one target; returns how often the wiki was asked.

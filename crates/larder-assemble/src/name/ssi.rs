@@ -1,6 +1,8 @@
 //! Variables of SSI: Apache's, and those of nginx that its SSI pages use.
 //!
 //! In: a name in any letter case. Out: the name in lower case, and what it stands for unless the template sets it.
+//! Apache's names are about the page, also in what it includes: mod_include hands the page's environment on. nginx's `uri`, `args` and `arg_NAME`
+//! are about the document in which they stand, as in its subrequests.
 //! Deliberately absent: `$request_body`, `$remote_user` and all else of nginx's variables.
 
 use http::HeaderName;
@@ -21,13 +23,19 @@ pub(crate) struct SsiName {
 pub(crate) enum SsiKnown {
     /// `$0` to `$9`.
     Capture(usize),
+    /// Of the page, as what follows.
     DocumentUri,
     DocumentName,
     Query,
     QueryDecoded,
+    /// Of the document.
+    OwnUri,
+    OwnQuery,
     Method,
     RequestUri,
     Host,
+    /// Host and port: the field Host, which requests carry apart from the others.
+    Authority,
     Protocol,
     Scheme,
     Client,
@@ -60,13 +68,16 @@ impl SsiName {
 fn known(name: &[u8]) -> Option<SsiKnown> {
     Some(match name {
         [digit @ b'0'..=b'9'] => SsiKnown::Capture(usize::from(digit - b'0')),
-        b"document_uri" | b"uri" => SsiKnown::DocumentUri,
+        b"document_uri" => SsiKnown::DocumentUri,
+        b"uri" => SsiKnown::OwnUri,
         b"document_name" => SsiKnown::DocumentName,
-        b"document_args" | b"query_string" | b"args" => SsiKnown::Query,
+        b"document_args" | b"query_string" => SsiKnown::Query,
+        b"args" => SsiKnown::OwnQuery,
         b"query_string_unescaped" => SsiKnown::QueryDecoded,
         b"request_method" => SsiKnown::Method,
         b"request_uri" => SsiKnown::RequestUri,
         b"server_name" | b"host" => SsiKnown::Host,
+        b"http_host" => SsiKnown::Authority,
         b"server_protocol" => SsiKnown::Protocol,
         b"request_scheme" | b"scheme" => SsiKnown::Scheme,
         b"remote_addr" => SsiKnown::Client,
@@ -92,11 +103,12 @@ mod tests {
         let field = |name| Some(SsiKnown::Field(HeaderName::from_static(name)));
         for (name, expected) in [
             ("DOCUMENT_URI", Some(SsiKnown::DocumentUri)),
-            ("uri", Some(SsiKnown::DocumentUri)),
+            ("uri", Some(SsiKnown::OwnUri)),
             ("Query_String", Some(SsiKnown::Query)),
-            ("args", Some(SsiKnown::Query)),
+            ("args", Some(SsiKnown::OwnQuery)),
             ("DATE_LOCAL", Some(SsiKnown::Date)),
             ("date_gmt", Some(SsiKnown::Date)),
+            ("HTTP_HOST", Some(SsiKnown::Authority)),
             ("HTTP_ACCEPT_LANGUAGE", field("accept-language")),
             ("http_X_Forwarded_For", field("x-forwarded-for")),
             ("cookie_Session", Some(SsiKnown::Cookie(b"session"[..].into()))),

@@ -22,7 +22,10 @@ const BYTES_PER_OPERATION: usize = 1024;
 /// One place of one page.
 pub(super) struct Evaluator<'a> {
     pub(super) asker: Asker<'a>,
+    /// Of the document.
     pub(super) uri: &'a DocumentUri,
+    pub(super) page_uri: &'a DocumentUri,
+    /// Of the page's template.
     pub(super) last_modified: Option<WallTime>,
     pub(super) scope: &'a Scope,
     pub(super) captures: &'a mut Captures,
@@ -60,7 +63,7 @@ impl Evaluator<'_> {
         if let Some(value) = self.captures.named(&name.text).or_else(|| self.scope.value(&name.text)) {
             return Some(value.clone());
         }
-        let target = &self.uri.target;
+        let (own, target) = (&self.uri.target, &self.page_uri.target);
         let path = target.path();
         Some(match name.known.as_ref()? {
             ssi::SsiKnown::Capture(_) => return None,
@@ -68,9 +71,12 @@ impl Evaluator<'_> {
             ssi::SsiKnown::DocumentName => text(path.rsplit('/').next()?),
             ssi::SsiKnown::Query => text(target.query()?),
             ssi::SsiKnown::QueryDecoded => Value::foreign(escape::decoded(target.query()?.as_bytes(), false)),
+            ssi::SsiKnown::OwnUri => text(own.path()),
+            ssi::SsiKnown::OwnQuery => text(own.query()?),
             ssi::SsiKnown::Method => text(self.asker.method()),
             ssi::SsiKnown::RequestUri => Value::foreign(target.as_bytes().clone()),
             ssi::SsiKnown::Host => text(self.uri.authority.host()),
+            ssi::SsiKnown::Authority => text(self.uri.authority.as_str()),
             ssi::SsiKnown::Protocol => text(self.asker.version()),
             ssi::SsiKnown::Scheme => text(self.asker.scheme()),
             ssi::SsiKnown::Client => text(&self.asker.client()),
@@ -81,7 +87,7 @@ impl Evaluator<'_> {
             ssi::SsiKnown::Field(field) => Value::foreign(self.asker.field(field)?.into_owned()),
             ssi::SsiKnown::Cookie(key) => copied(self.asker.cookie(|other| other.eq_ignore_ascii_case(key))?),
             ssi::SsiKnown::Argument(key) => {
-                copied(argument(target.query()?, |name| name.eq_ignore_ascii_case(key))?)
+                copied(argument(own.query()?, |name| name.eq_ignore_ascii_case(key))?)
             }
         })
     }

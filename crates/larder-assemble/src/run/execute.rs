@@ -355,11 +355,12 @@ impl Run {
         thread: &'a mut Thread,
         facts: &'a RequestFacts<'a>,
     ) -> Option<Evaluator<'a>> {
-        let document = self.documents.get(thread.document.index())?;
+        let (document, page) = (self.documents.get(thread.document.index())?, self.documents.first()?);
         Some(Evaluator {
             asker: Asker::new(facts, &mut self.used),
             uri: &document.uri,
-            last_modified: document.last_modified,
+            page_uri: &page.uri,
+            last_modified: page.last_modified,
             scope: &thread.scope,
             captures: &mut thread.captures,
             date_format: &thread.words.date_format,

@@ -218,6 +218,32 @@ fn any_freshness() -> impl Strategy<Value = Freshness> {
     })
 }
 
+#[test]
+fn a_copy_is_used_for_so_long_at_most_and_a_lifetime_that_was_assumed_stays_that() {
+    let (plain, second) = (CachePolicy::default(), Duration::from_secs(1));
+    let ttl = Lifetimes { any: Some(Duration::from_secs(60)), by_status: Vec::new() };
+    let with_ttl = CachePolicy { ttl, ..CachePolicy::default() };
+    let old = [("cache-control", "max-age=60"), ("age", "50")];
+    for (lines, policy, most, left, source) in [
+        (&[("cache-control", "max-age=60")][..], &plain, second, second, LifetimeSource::Remote),
+        (&old, &plain, second, second, LifetimeSource::Remote),
+        (&old, &plain, Duration::from_secs(20), Duration::from_secs(10), LifetimeSource::MaxAge),
+        (
+            &[("cache-control", "max-age=5"), ("age", "9")],
+            &plain,
+            second,
+            Duration::ZERO,
+            LifetimeSource::MaxAge,
+        ),
+        (&[], &with_ttl, second, second, LifetimeSource::Ttl),
+    ] {
+        let copy = of(200, lines, policy).of_copy(most);
+        assert_eq!((copy.remaining(copy.received), copy.source), (left, source), "{lines:?}");
+        assert_eq!(copy.age(copy.received), of(200, lines, policy).age(copy.received));
+    }
+    assert!(LifetimeSource::Remote.is_explicit() && !LifetimeSource::Remote.is_assumed());
+}
+
 proptest! {
     #[test]
     fn never_fresh_after_its_lifetime(found in any_freshness(), ms in 0..30_000_u64) {

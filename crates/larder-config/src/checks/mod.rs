@@ -1,7 +1,8 @@
 //! Checks that need more than one key: of the whole config, of a whole origin, a whole store, and of who may purge.
 //!
 //! Names have to exist, addresses and hosts have to differ, stores have directories for themselves, and keys have to
-//! tell apart what rules tell apart. A note says which cookies keep a request from what a rule stores.
+//! tell apart what rules tell apart, those of values in memcached too. A note says which cookies keep a request from what a
+//! rule stores.
 //!
 //! In: the sections as they were read, and the document for the places. Values that were refused are not judged
 //! again, so that one mistake makes one error.
@@ -17,6 +18,7 @@ mod origin;
 pub(crate) mod patterns;
 mod purge;
 mod store;
+mod values;
 
 use crate::document::Table;
 use crate::reading::{At, Reading};
@@ -30,6 +32,7 @@ impl Consistent for Config {
         directories::check(table, reading);
         hosts::check(table, reading);
         keys::check(self, table, reading);
+        values::check(self, table, reading);
         fragments::check(table, reading);
         cookies::note(self, table, reading);
     }

@@ -16,9 +16,10 @@ const DISKS_MAX: usize = 64;
 
 impl Consistent for Store {
     fn check(&self, table: &Table, at: &At<'_>, reading: &mut Reading<'_>) {
-        match table.get("files") {
-            Some(_) => with_files(table, at, reading),
-            None => disks(self, table, at, reading),
+        match (table.get("files"), table.get("memcached")) {
+            (Some(_), _) => with_files(table, at, reading),
+            (None, Some(_)) => with_values(table, at, reading),
+            (None, None) => disks(self, table, at, reading),
         }
         if let Some(node) = table.get("max_object")
             && let Some(max_object) = self.max_object
@@ -47,8 +48,27 @@ fn limit(store: &Store, table: &Table) -> Option<(u64, String)> {
     }
 }
 
-/// A store of plain files has neither disks nor what goes with them.
+/// A store with values in memcached has neither disks nor what goes with them.
+fn with_values(table: &Table, at: &At<'_>, reading: &mut Reading<'_>) {
+    for name in ["disks", "layout"] {
+        if let Some(node) = table.get(name) {
+            let said = "it has no meaning beside `memcached`";
+            let problem = reading.problem(&node.place, &At::Key(at, name), said);
+            reading
+                .refuse(problem.hint("a store has disks, or values in memcached: take two stores for both"));
+        }
+    }
+}
+
+/// A store of plain files has neither disks nor what goes with them, nor values elsewhere.
 fn with_files(table: &Table, at: &At<'_>, reading: &mut Reading<'_>) {
+    if let Some(node) = table.get("memcached") {
+        let problem =
+            reading.problem(&node.place, &At::Key(at, "memcached"), "it has no meaning beside `files`");
+        reading.refuse(
+            problem.hint("a store keeps plain files, or has values in memcached: take two stores for both"),
+        );
+    }
     for name in ["disks", "layout"] {
         if let Some(node) = table.get(name) {
             let said = "it has no meaning beside `files`";

@@ -12,6 +12,7 @@ pub(crate) mod health;
 pub(crate) mod key;
 pub(crate) mod limits;
 pub(crate) mod log;
+pub(crate) mod memcached;
 pub(crate) mod origin;
 pub(crate) mod place;
 pub(crate) mod purge;

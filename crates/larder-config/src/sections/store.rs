@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::schema::section::section;
 use crate::sections::disk::Disk;
 use crate::sections::files::Files;
+use crate::sections::memcached::Memcached;
 use crate::value::size::ByteSize;
 use crate::value::words::Layout;
 
@@ -31,6 +32,9 @@ section! {
         /// Keep bodies as plain files at the URL's own path, in place of disks: the directory alone, or a table. What lies
         /// there is served, whoever wrote it, and what is removed there is gone.
         files: Option<Files> = ("none"), why "For those who want to touch what is stored with `cat`, `rm` and an editor. A disk of larder's own takes more kinds of responses, and checks what it reads.";
+        /// Values that an application keeps in memcached: the servers alone, or a table. What memory has no fresh copy of is asked for
+        /// there, before the origin is.
+        memcached: Option<Memcached> = ("none"), why "For applications that keep pages and fragments there already, as many do for nginx.";
         /// The largest body that is stored; larger ones are served and not stored.
         max_object: Option<ByteSize> = ("a quarter of `memory`; with disks, of the smallest one, or `\"1GiB\"` where that depends on the file system, whichever is less; with `files`, of its `size`"), in "1B" ..= "1024TiB",
             why "One response never pushes out more than a quarter of the others. On disks and in files a body need not fit into memory.";

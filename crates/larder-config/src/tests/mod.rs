@@ -14,6 +14,7 @@ mod properties;
 mod purges;
 mod settings;
 mod stores;
+mod values;
 
 use std::path::Path;
 

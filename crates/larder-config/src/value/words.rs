@@ -254,3 +254,29 @@ words! {
         Auto = "auto",
     }
 }
+
+words! {
+    /// What a value in another program's memory is.
+    #[derive(Default)]
+    pub enum ValueFormat {
+        /// The bytes of a body.
+        #[default]
+        Body = "body",
+        /// A response message.
+        Http = "http",
+    }
+}
+
+words! {
+    /// How keys find their server among several of memcached.
+    #[derive(Default)]
+    pub enum Ring {
+        /// libmemcached with weighted ketama.
+        #[default]
+        Ketama = "ketama",
+        /// libmemcached with consistent distribution and nothing else.
+        Consistent = "consistent",
+        /// nginx's `hash KEY consistent`.
+        Nginx = "nginx",
+    }
+}

@@ -15,7 +15,7 @@ use larder_tier::fill::{BoxFuture, StoredChunk};
 use larder_tier::note::Needed;
 use larder_tier::tier::{Admit, DirectoryFigures, Failure, ListedEntry, ListedHead, TierEvent, TierPage};
 use larder_tier::{
-    BodySource, CacheKey, Candidate, Entry, Fill, Find, HeldBack, Inspect, Invalidate, Keep, Loaded,
+    Ask, BodySource, CacheKey, Candidate, Entry, Fill, Find, HeldBack, Inspect, Invalidate, Keep, Loaded,
     LoadedContent, Note, Run, Unreadable, Vocabulary,
 };
 use smallvec::SmallVec;
@@ -89,6 +89,8 @@ impl<V: Vocabulary> Find<V> for Disks {
         Self::note_use_at(self, base, variant);
     }
 }
+
+impl<V: Vocabulary> Ask<V> for Disks {}
 
 /// What one of the disks may have.
 struct OnDisk {

@@ -1,7 +1,8 @@
-//! Plain files: what a request finds in them, and what is said of one that a person put there.
+//! Plain files and values of others: what a request finds in them, and what is said of a file that a person put there.
 //!
-//! In: a walk and its key. Out: what the look-up brings, which may have to wait for a disk, as a request would. And
-//! the decision where a file by hand is the answer: no lifetime of the origin counts then, and no origin is asked.
+//! In: a walk and its key. Out: what the look-up brings, which may have to wait for a disk or a server, as a request would. And
+//! the decision where a file by hand is the answer: no lifetime of the origin counts then, and no origin is asked. A question that
+//! spares the origin spares servers of values as well.
 
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_store::{CacheKey, StoredResponse};
@@ -13,13 +14,16 @@ use crate::invalidation::Judge;
 use crate::lookup::{Lookup, LookupResult};
 
 impl Walk<'_> {
-    /// What a request would find, in plain files as well.
+    /// What a request would find, in plain files and among values as well.
     pub(super) async fn find(&self, key: &CacheKey) -> LookupResult {
         let judge = Judge::new(&self.worker.proxy.invalidations, None);
         let lookup = Lookup { rule: self.settings, hot: None, key, request: self.head(), judge };
-        let found = lookup.look_up(self.now);
+        let found = lookup.look_up_asking(self.now, !self.question.offline);
         let has_files = || self.settings.stores().any(|(store, _)| store.looks_outside_first());
         match &found {
+            LookupResult::Miss(miss) if miss.asks_first => {
+                lookup.recall(self.now).await.unwrap_or_else(|| lookup.look_up(self.now))
+            }
             LookupResult::Miss(miss) if miss.may_recall && has_files() => {
                 lookup.recall(self.now).await.unwrap_or(found)
             }

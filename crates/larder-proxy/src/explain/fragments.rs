@@ -11,7 +11,6 @@ use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use larder_assemble::{IncludeFailure, RequestFacts, compile};
 use larder_cache::page::PartSaid;
-use larder_http::body::Body;
 use larder_http::fields::cache_status::{CacheStatus, Forward, Outcome};
 use larder_http::fields::surrogate;
 use larder_http::message::RequestHead;
@@ -20,7 +19,7 @@ use larder_store::{CacheKey, Held, StoredResponse};
 
 use super::assembled::{ExplainedFragment, ExplainedPage};
 use super::explanation::Course;
-use super::parts::{FoundFragment, FoundPart, LookedUp, Parts, TemplateAtHand};
+use super::parts::{FoundFragment, FoundPage, FoundPart, LookedUp, Parts, TemplateAtHand, WantedFragment};
 use super::printed::seconds;
 use super::question::Question;
 use super::reason::{CONFIGURATION, Reason};
@@ -29,19 +28,18 @@ use super::walk::{Outlook, Walk};
 use crate::assemble::{GOOD_BYTES, PartBody};
 use crate::detail::ASSEMBLED;
 use crate::failure::Failure as Answered;
-use crate::fill::coding_of;
+use crate::fill::{coding_of, decoded};
 use crate::invalidation::Judge;
 use crate::key;
 use crate::lookup::{Lookup, LookupResult};
 use crate::serve::{Aim, failure_of, has_private_key};
-use crate::settings::FragmentSettings;
 
 /// A longer template is not told of.
-const TEMPLATE_BYTES_MAX: u64 = 4 << 20;
+const TEMPLATE_BYTES_MAX: usize = 4 << 20;
 
 impl Walk<'_> {
     /// The page that is put together from what is stored; `None` where that is no template.
-    pub(super) async fn parts(&self, under: &Under) -> Option<ExplainedPage> {
+    pub(super) async fn parts(&self, under: &Under) -> Option<FoundPage> {
         let (stored, _) = under.selected_in()?;
         let template = at_hand(stored, self.head()).await?;
         let fields = &stored.head.fields.map;
@@ -58,12 +56,13 @@ impl Walk<'_> {
         let aim = Aim::new(self.head(), self.settings, self.site.settings.origin);
         let manner = (&**settings, policy.escapes_html);
         let mut parts = Parts::new(uri_of(self.head()), (template, self.said(stored)), facts, manner);
-        while let Some(uri) = parts.next() {
+        while let Some(wanted) = parts.next() {
             // Boxed, since it is as large as the walk of the page's own request.
-            let looked = Box::pin(self.fragment(&aim, &uri)).await;
+            let looked = Box::pin(self.fragment(&aim, &wanted)).await;
             parts.give(looked);
         }
-        parts.told(said_by(stored), fields, policy.strict)
+        let told = parts.told(said_by(stored), fields, policy.strict)?;
+        Some(FoundPage { told, detail: parts.detail() })
     }
 
     /// What a stored response says to caches behind larder.
@@ -74,9 +73,9 @@ impl Walk<'_> {
         PartSaid::of(&stored.head.fields.map, Some(age), Some(ttl_seconds), has_private_key, self.now.wall)
     }
 
-    /// What is known of the fragment with that URI.
-    async fn fragment(&self, aim: &Aim, uri: &DocumentUri) -> LookedUp {
-        let aimed = match aim.at(self.plan, uri) {
+    /// What is known of a fragment.
+    async fn fragment(&self, aim: &Aim, wanted: &WantedFragment) -> LookedUp {
+        let aimed = match aim.at(self.plan, &wanted.uri) {
             Ok(aimed) => aimed,
             Err(reason) => return LookedUp::Refused(reason),
         };
@@ -92,11 +91,12 @@ impl Walk<'_> {
             running: self.running,
         };
         let rule = (aimed.rule < site.settings.rules.len()).then_some(aimed.rule + 1);
-        LookedUp::Found(Box::new(walk.found(aimed.site, rule, aim.settings()).await))
+        let takes_errors = wanted.takes_errors && aim.settings().error_bodies;
+        LookedUp::Found(Box::new(walk.found(aimed.site, rule, takes_errors).await))
     }
 
-    /// What a request for this fragment would find, where the page has these settings.
-    async fn found(&self, site: usize, rule: Option<usize>, page: &FragmentSettings) -> FoundFragment {
+    /// What a request for this fragment would find, where the content of a 4xx or 5xx goes into the page or not.
+    async fn found(&self, site: usize, rule: Option<usize>, takes_errors: bool) -> FoundFragment {
         let told = |outlook: Outlook, key: Option<String>| ExplainedFragment {
             site: self.site.settings.name.to_string(),
             rule,
@@ -119,7 +119,7 @@ impl Walk<'_> {
                 }
                 _ => FoundPart::Missing,
             };
-            return FoundFragment { told: told(outlook, None), part };
+            return FoundFragment { told: told(outlook, None), detail: None, part };
         }
         let key = self.key();
         let was_in_memory = self.is_usable_in_memory(&key);
@@ -130,7 +130,7 @@ impl Walk<'_> {
         let (verdict, status) = (outlook.decision.verdict, outlook.status);
         let mut told = told(outlook, Some(key::text(self.head(), &self.settings.key)));
         let Some((stored, store)) = under.selected_in() else {
-            return FoundFragment { told, part: FoundPart::Missing };
+            return FoundFragment { told, detail: None, part: FoundPart::Missing };
         };
         let head = &stored.head;
         told.store = self.store_name(store);
@@ -139,30 +139,43 @@ impl Walk<'_> {
         told.age_seconds = Some(seconds(head.freshness.age(self.now)));
         told.ttl_seconds = Some(head.freshness.ttl_seconds(self.now));
         if !matches!(verdict, Course::Hit | Course::Refresh) {
-            return FoundFragment { told, part: FoundPart::Missing };
+            return FoundFragment { told, detail: None, part: FoundPart::Missing };
         }
-        let failed = failure_of(head.status, &status);
-        if let Some(reason) =
-            failed.filter(|reason| !(page.error_bodies && *reason == IncludeFailure::Status))
-        {
-            return FoundFragment { told, part: FoundPart::Failing(reason) };
-        }
-        let coding = coding_of(&head.fields.map);
-        told.in_memory = was_in_memory && stored.body.is_in_memory() && matches!(coding, Ok(None));
+        let is_error = head.status.is_client_error() || head.status.is_server_error();
+        let failed = failure_of(head.status, &status).filter(|_| !(takes_errors && is_error));
+        let detail = status.detail.filter(|_| status.ttl_seconds.is_some_and(|ttl| ttl < 0));
+        let part = match failed {
+            Some(reason) => FoundPart::Failing(reason),
+            None => self.there(stored, was_in_memory, &mut told).await,
+        };
+        FoundFragment { told, detail, part }
+    }
+
+    /// What goes into the page of a stored response.
+    async fn there(
+        &self,
+        stored: &Arc<StoredResponse>,
+        was_in_memory: bool,
+        told: &mut ExplainedFragment,
+    ) -> FoundPart {
         let template =
             at_hand(stored, self.head()).await.filter(|template| template.program.has_operations());
         told.language = template.as_ref().map(|template| template.program.language().as_str().to_owned());
-        let is_empty = stored.body.length() == 0
-            || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT);
-        let part = match coding {
-            Err(_) => FoundPart::Failing(IncludeFailure::Coding),
-            Ok(Some(_)) => FoundPart::There { said: self.said(stored), is_empty, value: None, template },
-            Ok(None) => {
-                let value = if is_empty { Some(Bytes::new()) } else { read(stored, GOOD_BYTES as u64).await };
-                FoundPart::There { said: self.said(stored), is_empty, value, template }
-            }
+        let has_none = matches!(stored.head.status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT);
+        let body = if has_none { Some(PartBody::default()) } else { body_of(stored) };
+        let body = match (coding_of(&stored.head.fields.map), body) {
+            (Err(_), _) => return FoundPart::Failing(IncludeFailure::Coding),
+            // It lay on a disk, and went with its segment a moment later.
+            (_, None) => return FoundPart::Missing,
+            (Ok(None), Some(body)) => body,
+            (Ok(Some(coding)), Some(body)) => match PartBody::at_once(decoded(coding, body.into_stream())) {
+                Ok(body) => body,
+                Err(_) => return FoundPart::Failing(IncludeFailure::Coding),
+            },
         };
-        FoundFragment { told, part }
+        told.in_memory = was_in_memory && body.is_whole();
+        let is_empty = body.is_empty();
+        FoundPart::There { said: self.said(stored), is_empty, value: read(body, GOOD_BYTES).await, template }
     }
 
     /// Whether a first look would find something to use.
@@ -178,13 +191,17 @@ impl Walk<'_> {
 }
 
 impl ExplainedPage {
-    /// What Cache-Status says of the page, where its template has this.
-    pub(super) fn status(&self, of_template: CacheStatus) -> CacheStatus {
-        let detail = of_template.detail.or(Some(ASSEMBLED));
+    /// What Cache-Status says of the page, where its template and the first part that is stale have these.
+    pub(super) fn status(&self, of_template: CacheStatus, of_part: Option<&'static str>) -> CacheStatus {
+        let assembled = |detail: Option<&'static str>| detail.or(Some(ASSEMBLED));
         match self.state.token.as_str() {
             "plain" => of_template,
-            "whole" => CacheStatus { ttl_seconds: self.ttl_seconds, detail, ..of_template },
+            "whole" => {
+                let detail = assembled(of_template.detail.or(of_part));
+                CacheStatus { ttl_seconds: self.ttl_seconds, detail, ..of_template }
+            }
             "open" | "cut" => {
+                let detail = assembled(of_template.detail);
                 CacheStatus { detail, ..CacheStatus::new(Outcome::Forwarded(Forward::Partial)) }
             }
             "template-invalid" => failed(of_template, Answered::TEMPLATE_INVALID),
@@ -219,7 +236,7 @@ fn said_by(stored: &StoredResponse) -> Reason {
 /// A stored template, with all of its bytes.
 async fn at_hand(stored: &Arc<StoredResponse>, head: &RequestHead) -> Option<TemplateAtHand> {
     let language = stored.head.language()?;
-    let body = read(stored, TEMPLATE_BYTES_MAX).await?;
+    let body = read(body_of(stored)?, TEMPLATE_BYTES_MAX).await?;
     let program = match stored.body.program() {
         Some(program) => Arc::clone(program),
         None => compile(language, uri_of(head), &body),
@@ -229,20 +246,19 @@ async fn at_hand(stored: &Arc<StoredResponse>, head: &RequestHead) -> Option<Tem
     Some(TemplateAtHand { program, body, last_modified, arrives })
 }
 
-/// All bytes of a stored response, where they are at most so many.
-async fn read(stored: &Arc<StoredResponse>, bytes_max: u64) -> Option<Bytes> {
-    let length = stored.body.length();
-    if length > bytes_max {
-        return None;
-    }
-    let body = Held::Shared(Arc::clone(stored)).into_body(0..length)?;
-    if let Body::Full(bytes) = body {
-        return Some(bytes);
-    }
-    let mut body = PartBody::new(body);
+fn body_of(stored: &Arc<StoredResponse>) -> Option<PartBody> {
+    let whole = 0..stored.body.length();
+    Held::Shared(Arc::clone(stored)).into_body(whole).map(PartBody::new)
+}
+
+/// All bytes of a body, where they are at most so many.
+async fn read(mut body: PartBody, bytes_max: usize) -> Option<Bytes> {
     let mut all = BytesMut::new();
     while let Some(chunk) = std::future::poll_fn(|cx| body.poll_next(cx)).await {
         all.extend_from_slice(&chunk.ok()?);
+        if all.len() > bytes_max {
+            return None;
+        }
     }
     Some(all.freeze())
 }

@@ -53,6 +53,7 @@ pub use explanation::{
     Explanation, Field, Judgement, Key, KeyPart, LookedThrough, OriginAnswer, OriginServer, PartBounds,
     PassedOver, PurgeOutlook, Reason, Route, StaleUse, Stored, VaryField, Window,
 };
+use parts::FoundPage;
 use printed::{fields_of, printable, seconds, visible};
 pub use question::{ExplainError, Question};
 use reason::CONFIGURATION;
@@ -401,16 +402,17 @@ impl Walk<'_> {
         key: Option<Key>,
         stored: Stored,
         outlook: Outlook,
-        (answer, parts): (Option<(OriginAnswer, CacheStatus)>, Option<ExplainedPage>),
+        (answer, page): (Option<(OriginAnswer, CacheStatus)>, Option<FoundPage>),
     ) -> Explanation {
         let Outlook { decision, mut status, .. } = outlook;
         let origin = answer.map(|(answer, said)| {
             status = CacheStatus { outcome: status.outcome, ..said };
             answer
         });
-        if let Some(page) = parts.as_ref().filter(|_| status.outcome == Outcome::Hit) {
-            status = page.status(status);
+        if let Some(page) = page.as_ref().filter(|_| status.outcome == Outcome::Hit) {
+            status = page.told.status(status, page.detail);
         }
+        let parts = page.map(|page| page.told);
         if self.question.websocket && !self.site.settings.websocket {
             status.detail = Some(UPGRADE_IS_OFF);
         }

@@ -1,7 +1,7 @@
 //! The step *Parts*: what a page that is put together from a stored template would be made of.
 //!
 //! In: the template, the request, and for each fragment what the stores have for it ([`LookedUp`]), which the caller looks up
-//! when [`Parts::next`] names it. Out: an [`ExplainedPage`](super::assembled::ExplainedPage). The template is run as for a page, with the answers that a page would have
+//! when [`Parts::next`] names it. Out: an [`ExplainedPage`]. The template is run as for a page, with the answers that a page would have
 //! at once; where a fragment would have to be fetched, the run goes on as if a good one came.
 //! Pure: nothing is looked up, fetched or counted here.
 
@@ -22,9 +22,10 @@ use larder_cache::page::PartSaid;
 use larder_http::authority::Authority;
 use larder_http::target::Target;
 use larder_http::target::reference::DocumentUri;
+use larder_http::template::Language;
 use larder_http::time::WallTime;
 
-use super::assembled::ExplainedFragment;
+use super::assembled::{ExplainedFragment, ExplainedPage};
 use crate::settings::FragmentSettings;
 use content::{Content, ContentPiece};
 
@@ -49,6 +50,8 @@ pub(super) enum LookedUp {
 /// A fragment that was looked up.
 pub(super) struct FoundFragment {
     pub(super) told: ExplainedFragment,
+    /// Why it is used although it is stale.
+    pub(super) detail: Option<&'static str>,
     pub(super) part: FoundPart,
 }
 
@@ -78,17 +81,36 @@ pub(super) struct Parts<'a> {
     content: Content,
     noted: Vec<Noted>,
     looked: Vec<LookedUp>,
-    by_place: HashMap<(Authority, Target), usize, foldhash::fast::RandomState>,
+    by_place: HashMap<Place, usize, foldhash::fast::RandomState>,
     /// What each part says that goes in, and the include that it came by; the template first.
     said: Vec<(PartSaid, Option<usize>)>,
     is_open: bool,
+    /// Of the first part that is stale and used.
+    detail: Option<&'static str>,
     /// What is asked for, and not answered yet.
     pending: Option<Pending>,
 }
 
+/// Scheme, site and target.
+type Place = (&'static str, Authority, Target);
+
+/// A page with the word that Cache-Status has for it.
+pub(super) struct FoundPage {
+    pub(super) told: ExplainedPage,
+    /// Why a part of it is used although it is stale.
+    pub(super) detail: Option<&'static str>,
+}
+
+/// A fragment to look up.
+pub(super) struct WantedFragment {
+    pub(super) uri: DocumentUri,
+    /// Whether the content of a 4xx or 5xx may go into the page, where the rule says so.
+    pub(super) takes_errors: bool,
+}
+
 struct Pending {
     ask: Ask,
-    place: (Authority, Target),
+    place: Place,
     noted: usize,
 }
 
@@ -140,17 +162,18 @@ impl<'a> Parts<'a> {
             by_place: HashMap::default(),
             said: vec![(said, None)],
             is_open,
+            detail: None,
             pending: None,
         }
     }
 
     /// The next fragment to look up; `None` at the end.
-    pub(super) fn next(&mut self) -> Option<DocumentUri> {
+    pub(super) fn next(&mut self) -> Option<WantedFragment> {
         loop {
             match self.run.advance(&self.facts) {
                 Step::Fragment(ask) => {
-                    if let Some(uri) = self.ask(ask) {
-                        return Some(uri);
+                    if let Some(wanted) = self.ask(ask) {
+                        return Some(wanted);
                     }
                 }
                 Step::Refused { slot, document, at, reason } => self.refused(slot, document, at, reason),
@@ -174,6 +197,11 @@ impl<'a> Parts<'a> {
         }
     }
 
+    /// What Cache-Status says of the page beside its outcome, where a part that is stale is used.
+    pub(super) fn detail(&self) -> Option<&'static str> {
+        self.detail
+    }
+
     /// Takes what is known of the fragment that was named last.
     pub(super) fn give(&mut self, looked: LookedUp) {
         let Some(Pending { ask, place, noted }) = self.pending.take() else { return };
@@ -183,13 +211,14 @@ impl<'a> Parts<'a> {
             && let FoundPart::There { said, .. } = &found.part
         {
             self.said.push((said.clone(), Some(noted)));
+            self.detail = self.detail.or(found.detail);
         }
         self.looked.push(looked);
         self.answer(&ask, noted, index);
     }
 
     /// Notes an include, and answers it where the same was looked up before; else what to look up.
-    fn ask(&mut self, ask: Ask) -> Option<DocumentUri> {
+    fn ask(&mut self, ask: Ask) -> Option<WantedFragment> {
         let base = self.run.uri(ask.document)?;
         let target = ask.reference.target.clone();
         let uri = match &ask.reference.site {
@@ -202,15 +231,17 @@ impl<'a> Parts<'a> {
         if let Some(noted) = self.noted.get_mut(noted) {
             noted.uri = Some(uri.clone());
         }
-        let place = (uri.authority.clone(), uri.target.clone());
+        let place = (uri.scheme.as_str(), uri.authority.clone(), uri.target.clone());
         match self.by_place.get(&place).copied() {
             Some(index) => {
                 self.answer(&ask, noted, index);
                 None
             }
             None => {
+                let asking = self.documents.get(ask.document.index())?;
+                let takes_errors = asking.template.program.language() == Language::Ssi;
                 self.pending = Some(Pending { ask, place, noted });
-                Some(uri)
+                Some(WantedFragment { uri, takes_errors })
             }
         }
     }

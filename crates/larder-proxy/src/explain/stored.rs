@@ -183,9 +183,14 @@ fn vary(head: &StoredHead, request: &HeaderMap) -> Vec<VaryField> {
 /// Everything that gives a stored response a lifetime.
 fn lifetimes_of(head: &StoredHead, policy: &CachePolicy) -> Vec<LifetimeCandidate> {
     // What its fields say is not asked.
-    if head.freshness.source == LifetimeSource::ByHand {
+    let field = match head.freshness.source {
+        LifetimeSource::ByHand => Some("a file by hand"),
+        LifetimeSource::Remote => Some("near"),
+        _ => None,
+    };
+    if let Some(field) = field {
         let larder_cache::Freshness { lifetime, source, .. } = head.freshness;
-        return vec![LifetimeCandidate { source, field: "a file by hand".to_owned(), lifetime }];
+        return vec![LifetimeCandidate { source, field: field.to_owned(), lifetime }];
     }
     let received = head.freshness.received;
     let times = ExchangeTimes { request: received, response: received };

@@ -37,6 +37,7 @@ impl Walk<'_> {
         match self.running {
             true => std::iter::once(MEMORY.to_owned())
                 .chain(store.directories().iter().map(|directory| path(directory)))
+                .chain(store.servers().iter().map(|server| super::visible(server.as_bytes())))
                 .collect(),
             false => Vec::new(),
         }
@@ -52,7 +53,11 @@ impl Walk<'_> {
         // A large body stays on its disks, whoever knows of it.
         let memory = response.body.is_in_memory().then(|| MEMORY.to_owned());
         let disks = store.disks_of(key, response);
-        let places = memory.into_iter().chain(disks.iter().map(|disk| path(disk))).collect();
+        let disks = disks.iter().map(|disk| path(disk));
+        // What it is a copy of may be there still.
+        let server = response.is_copy.then(|| store.server_of(self.head())).flatten();
+        let server = server.map(|server| super::visible(server.as_bytes()));
+        let places = memory.into_iter().chain(disks).chain(server).collect();
         (places, store.holds_back(key, response).map(held_back))
     }
 

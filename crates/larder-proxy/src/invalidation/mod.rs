@@ -172,6 +172,18 @@ impl<'a> Judge<'a> {
         Self { since: self.invalidations.map_or(self.since, Invalidations::forgotten), ..self }
     }
 
+    /// Whether a purge names a stored response by anything but its URL.
+    pub(crate) fn is_named(&self, key: &CacheKey, stored: &StoredResponse) -> bool {
+        let is_named =
+            |invalidations: &Invalidations| invalidations.is_named_since(key, &stored.head, stored.number);
+        self.invalidations.is_some_and(is_named)
+    }
+
+    /// The number of the last invalidation; `None` for one that finds every response good.
+    pub(crate) fn current(&self) -> Option<u64> {
+        self.invalidations.map(Invalidations::current)
+    }
+
     /// How far predicates had been forgotten before what it judges was looked for.
     pub(crate) fn forgotten(&self) -> Forgotten {
         self.since

@@ -4,6 +4,7 @@
 //! words. Whole responses come first; parts of one (206) lie under a key of their own, which is looked at only where no
 //! whole one is selected. A look-up never waits; all judgement is `larder-cache`'s.
 
+mod ask;
 mod file;
 
 use std::borrow::Cow;
@@ -79,8 +80,10 @@ pub(crate) struct Miss {
     pub(crate) invalidated: Option<ValidateReason>,
     /// There is a mark: lately nothing that could be shared came for this key.
     pub(crate) marked: bool,
-    /// A disk may have what memory has not.
+    /// A disk may have what memory has not, or another program's memory.
     pub(crate) may_recall: bool,
+    /// The latter is asked before anything else is done: others may have put something there.
+    pub(crate) asks_first: bool,
     /// How far predicates had been forgotten before the look.
     pub(crate) since: Forgotten,
 }
@@ -96,6 +99,7 @@ impl Miss {
             invalidated: None,
             marked: false,
             may_recall: false,
+            asks_first: false,
             since: Forgotten::default(),
         }
     }
@@ -113,12 +117,13 @@ impl Miss {
             match found {
                 LookupResult::Miss(miss) => {
                     let may_recall = best.may_recall || miss.may_recall;
+                    let asks_first = best.asks_first || miss.asks_first;
                     let has_more =
                         |miss: &Self| (miss.selected.is_some(), miss.part.is_some(), !miss.others.is_empty());
                     if has_more(&miss) > has_more(&best) {
                         best = miss;
                     }
-                    best.may_recall = may_recall;
+                    (best.may_recall, best.asks_first) = (may_recall, asks_first);
                 }
                 usable => return usable,
             }
@@ -212,13 +217,20 @@ impl Lookup<'_> {
         self.judge.verdict(self.key, stored)
     }
 
-    /// Looks: in the rule's own store, and where it may place responses elsewhere, there too.
+    /// Looks: in the rule's own store, and where it may place responses elsewhere, there too. What it finds is used, or is all
+    /// that there is.
     #[inline]
     pub(crate) fn look_up(&self, now: Now) -> LookupResult {
-        self.dated(match self.look_up_in(&self.rule.store, now) {
+        self.look_up_asking(now, false)
+    }
+
+    /// The same. With `asks`, what is not fresh counts as a miss where another program's memory has to be asked first.
+    #[inline(always)]
+    pub(crate) fn look_up_asking(&self, now: Now, asks: bool) -> LookupResult {
+        self.dated(match self.look_up_in(&self.rule.store, now, asks) {
             LookupResult::Miss(miss) if !self.rule.places.is_empty() => {
                 let others = self.rule.stores().skip(1);
-                miss.or_else_in(others.map(|(store, _)| self.look_up_in(store, now)))
+                miss.or_else_in(others.map(|(store, _)| self.look_up_in(store, now, asks)))
             }
             found => found,
         })
@@ -233,11 +245,22 @@ impl Lookup<'_> {
         found
     }
 
-    fn look_up_in(&self, store: &Store, now: Now) -> LookupResult {
-        if !store.looks_outside_first() {
+    #[inline(always)]
+    fn look_up_in(&self, store: &Store, now: Now, asks: bool) -> LookupResult {
+        if !store.looks_beside() {
             return self.look_up_in_memory(store, now);
         }
-        self.look_up_beside_files(store, file::look(self.rule, store, self.request, now), now)
+        self.look_up_with_others(store, now, asks)
+    }
+
+    /// In a store that others write to as well.
+    #[inline(never)]
+    fn look_up_with_others(&self, store: &Store, now: Now, asks: bool) -> LookupResult {
+        if store.looks_outside_first() {
+            return self.look_up_beside_files(store, file::look(self.rule, store, self.request, now), now);
+        }
+        let found = self.look_up_in_memory(store, now);
+        if asks { self.asking_first(store, found) } else { found }
     }
 
     /// What a person put there goes before everything; a file that larder wrote, before what is in memory, unless that is
@@ -279,9 +302,11 @@ impl Lookup<'_> {
                 Selection::Selected(stored) => match self.verdict(&stored) {
                     Verdict::Good if stored.body.is_there() => return self.judge(stored, now),
                     verdict if verdict.is_of_use(has_entity_tag(&stored)) && stored.body.is_there() => {
+                        self.disown(store, &stored, verdict);
                         return self.judge_outdated(stored, verdict, now);
                     }
-                    _ => {
+                    verdict => {
+                        self.disown(store, &stored, verdict);
                         store.remove_unusable(self.key, &stored);
                         continue;
                     }
@@ -320,8 +345,8 @@ impl Lookup<'_> {
             && (store.may_recall(self.key) || (is_get && store.may_recall(&self.key.of_parts())))
     }
 
-    /// What the disks and files of the rule's stores have for this request, as far as a look that does not wait could not
-    /// tell. What comes from a disk is in memory from then on.
+    /// What the disks, files and values of the rule's stores have for this request, as far as a look that does not wait could not
+    /// tell. What comes from a disk, or is a copy of a value, is in memory from then on.
     pub(crate) async fn recall(&self, now: Now) -> Option<LookupResult> {
         for (store, _) in self.rule.stores() {
             if store.looks_outside_first() {
@@ -337,6 +362,9 @@ impl Lookup<'_> {
     }
 
     async fn recall_from(&self, store: &Store, now: Now) -> Recalled {
+        if store.asks_anew() {
+            return self.ask(store, now).await;
+        }
         let selects = |response: &StoredResponse| {
             response.head.vary.selects(&self.request.fields) && self.is_of_use(response)
         };

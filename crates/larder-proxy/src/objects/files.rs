@@ -25,7 +25,8 @@ pub(crate) struct StoredFile {
 
 impl StoredFile {
     pub(crate) fn of(stores: &[Arc<Store>], authority: &str, forms: &Arc<Vec<Target>>) -> Self {
-        let stores = stores.iter().filter(|store| store.looks_outside_first()).cloned().collect();
+        // What others have put there: files, and values that only their names find.
+        let stores = stores.iter().filter(|store| store.looks_beside()).cloned().collect();
         Self { stores, authority: authority.into(), forms: Arc::clone(forms) }
     }
 

@@ -174,7 +174,10 @@ impl Worker {
                         let key = CacheKey::new(authority, form.as_str());
                         flights.invalidate(&key, number, how(Mode::Soft, since), None);
                         let note = note_of(&of_form, number, now.wall);
-                        stores.iter().for_each(|store| store.note(&note));
+                        stores.iter().for_each(|store| {
+                            store.note(&note);
+                            store.disown_base(&key);
+                        });
                     }
                 }
                 _ => {
@@ -268,7 +271,7 @@ async fn in_time(wait: Duration, synced: impl Future<Output = Result<(), Failure
             }
             Err(text)
         }
-        Err(_) => Err(format!("a journal was not written within {} s", wait.as_secs_f64())),
+        Err(_) => Err(format!("a journal or a server has not confirmed it within {} s", wait.as_secs_f64())),
     }
 }
 
@@ -297,7 +300,7 @@ mod tests {
     async fn a_purge_waits_for_its_journals_no_longer_than_it_was_told() {
         let (begun, wait) = (Instant::now(), Duration::from_millis(20));
         let why = in_time(wait, std::future::pending()).await;
-        assert_eq!(why, Err("a journal was not written within 0.02 s".to_owned()));
+        assert_eq!(why, Err("a journal or a server has not confirmed it within 0.02 s".to_owned()));
         assert!((wait..SYNC_TIME).contains(&begun.elapsed()), "{:?}", begun.elapsed());
         assert_eq!(in_time(SYNC_TIME, std::future::ready(Ok(()))).await, Ok(()));
         let broken = std::future::ready(Err("the disk is gone".into()));

@@ -63,6 +63,9 @@ impl Proxy {
                 return;
             }
             let cause = self.invalidations.cause(key, response);
+            if cause.is_some() {
+                store.disown(key, response);
+            }
             if verdict.is_of_use(response.head.validators.etag.is_some()) {
                 // It stays, and is met by each sweep.
                 if let Some(number) = cause.filter(|number| uncounted.has(*number)) {

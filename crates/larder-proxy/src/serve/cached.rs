@@ -40,7 +40,7 @@ const COLLAPSE_WAIT: &str = "collapse-wait";
 enum Step {
     /// It looks at the stores.
     Look,
-    /// It asks the disks and files for what memory has not.
+    /// It asks the disks, files and values for what memory has not.
     Recall(Box<Missing>),
     /// It finds a flight to wait for, or begins one.
     Board { missing: Box<Missing>, alone: bool },
@@ -143,6 +143,7 @@ impl<'a> CachedRequest<'a> {
             arrived: Some(self.arrived),
             since: self.context.worker.proxy.invalidations.forgotten(),
             now,
+            has_asked: self.counters.has_recalled(),
         }
     }
 
@@ -156,6 +157,8 @@ impl<'a> CachedRequest<'a> {
         let now = missing.now;
         match self.look_at(now).recalled().await {
             Some(found) => self.use_or_miss(found, now),
+            // What memory has counts from now on, as it is.
+            None if missing.miss.asks_first => Step::Look,
             None => self.use_or_miss(Err(missing.miss), now),
         }
     }

@@ -52,8 +52,15 @@ impl KeptLookup {
             content: Default::default(),
         };
         let since = worker.proxy.invalidations.forgotten();
-        let look =
-            Look { context: &context, exchange: &self.exchange, key: &self.key, arrived: None, since, now };
+        let look = Look {
+            context: &context,
+            exchange: &self.exchange,
+            key: &self.key,
+            arrived: None,
+            since,
+            now,
+            has_asked: false,
+        };
         let found = look.at_once();
         matches!(
             &found,

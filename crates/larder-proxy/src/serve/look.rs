@@ -33,6 +33,8 @@ pub(super) struct Look<'a> {
     /// How far predicates had been forgotten before it.
     pub(super) since: Forgotten,
     pub(super) now: Now,
+    /// Whoever else may have something was asked: what memory has counts, be it stale.
+    pub(super) has_asked: bool,
 }
 
 /// A look that found nothing to use, and what follows on it.
@@ -63,7 +65,7 @@ pub(super) fn first(
 ) -> Result<Used, Box<FirstLook>> {
     let key = key::key(&exchange.asked.head, &exchange.settings().key, &context.content);
     let since = context.worker.proxy.invalidations.forgotten();
-    let look = Look { context, exchange, key: &key, arrived: None, since, now };
+    let look = Look { context, exchange, key: &key, arrived: None, since, now, has_asked: false };
     match look.at_once() {
         Ok(used) => Ok(used),
         Err(miss) => first_miss(context, exchange, key, miss, now),
@@ -80,7 +82,8 @@ fn first_miss(
 ) -> Result<Used, Box<FirstLook>> {
     let arrived = context.worker.proxy.invalidations.current();
     let counters = facts::counters(&exchange.asked.head, exchange.settings());
-    let look = Look { context, exchange, key: &key, arrived: None, since: miss.since, now };
+    let (since, has_asked) = (miss.since, false);
+    let look = Look { context, exchange, key: &key, arrived: None, since, now, has_asked };
     let missed = look.missed(miss, counters);
     missed.map_err(|missing| Box::new(FirstLook { key, arrived, missing }))
 }
@@ -89,10 +92,10 @@ impl Look<'_> {
     /// What may be used at once.
     #[inline(always)]
     pub(super) fn at_once(&self) -> Result<Used, Miss> {
-        self.used(self.lookup(Some(&self.context.worker.hot)).look_up(self.now))
+        self.used(self.lookup(Some(&self.context.worker.hot)).look_up_asking(self.now, !self.has_asked))
     }
 
-    /// What the disks and files have. `None` where they have nothing.
+    /// What the disks, files and values have. `None` where they have nothing.
     pub(super) async fn recalled(&self) -> Option<Result<Used, Miss>> {
         let found = self.lookup(None).recall(self.now).await?;
         Some(self.used(found))

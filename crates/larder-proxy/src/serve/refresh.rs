@@ -81,9 +81,10 @@ pub(super) fn refresh(
 }
 
 /// Whether a fresh response that was used just now should be refreshed already: its lifetime is about to end, and this
-/// is not its first use.
+/// is not its first use. A copy is not refreshed by the origin: its value is asked for again.
 pub(super) fn is_due_ahead(exchange: &Exchange, stored: &StoredResponse, ttl: Duration) -> bool {
     exchange.settings().refresh_ahead
+        && !stored.is_copy
         && stored.refreshing.is_used_again()
         && !ttl.is_zero()
         && ttl <= stored.head.freshness.refresh_ahead(stored.took)

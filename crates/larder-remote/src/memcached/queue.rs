@@ -5,9 +5,11 @@
 //! deletions may fill all of it, because a purge stands behind each of them. A deletion stays until the server has confirmed it.
 
 use std::collections::VecDeque;
+use std::fmt;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use tokio::sync::{Notify, oneshot};
 
 use crate::error::RemoteError;
@@ -54,11 +56,30 @@ impl Deletion {
     }
 }
 
+/// What is called once when the server has confirmed. Dropped instead, it never will.
+pub(super) struct Confirm(Box<dyn FnOnce() + Send>);
+
+impl Confirm {
+    pub(super) fn new(then: impl FnOnce() + Send + 'static) -> Self {
+        Self(Box::new(then))
+    }
+
+    pub(super) fn confirm(self) {
+        (self.0)();
+    }
+}
+
+impl fmt::Debug for Confirm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Confirm")
+    }
+}
+
 /// An entry of the queue.
 #[derive(Debug)]
 pub(super) enum Job {
     Set { key: RemoteKey, flags: u32, expires: u64, value: Bytes },
-    Delete { key: RemoteKey, confirm: oneshot::Sender<()> },
+    Delete { key: RemoteKey, confirm: Confirm },
 }
 
 impl Job {
@@ -80,6 +101,7 @@ impl Job {
 pub(super) struct Queue {
     entries: Mutex<Entries>,
     changed: Notify,
+    emptied: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -109,6 +131,17 @@ impl Queue {
     /// Queues a deletion.
     pub(super) fn delete(&self, key: RemoteKey) -> Result<Deletion, RemoteError> {
         let (confirm, confirmed) = oneshot::channel();
+        self.delete_then(
+            key,
+            Confirm::new(move || {
+                let _ = confirm.send(());
+            }),
+        )?;
+        Ok(Deletion(confirmed))
+    }
+
+    /// The same, and calls `confirm` when it is confirmed.
+    pub(super) fn delete_then(&self, key: RemoteKey, confirm: Confirm) -> Result<(), RemoteError> {
         let job = Job::Delete { key, confirm };
         let cost = job.cost();
         let mut entries = self.entries.lock();
@@ -120,7 +153,7 @@ impl Queue {
         entries.jobs.push_back(job);
         drop(entries);
         self.changed.notify_one();
-        Ok(Deletion(confirmed))
+        Ok(())
     }
 
     /// Waits until there is something. False when the queue is closed and empty.
@@ -160,6 +193,23 @@ impl Queue {
         let mut entries = self.entries.lock();
         entries.bytes = entries.bytes.saturating_sub(cost);
         entries.deletions = entries.deletions.saturating_sub(deletions);
+        if entries.bytes == 0 {
+            self.emptied.notify_all();
+        }
+    }
+
+    /// Waits until nothing is queued and nothing is being written, until `until` at the longest. For a thread that may.
+    pub(super) fn drained(&self, until: Instant) -> bool {
+        let mut entries = self.entries.lock();
+        while entries.bytes > 0 {
+            let left = until.saturating_duration_since(Instant::now());
+            // Values that are dropped wake nobody, so it looks again.
+            if left.is_zero() {
+                return false;
+            }
+            self.emptied.wait_for(&mut entries, left.min(Duration::from_millis(100)));
+        }
+        true
     }
 
     /// Puts entries that were taken in front of all others, in their order.
@@ -274,8 +324,11 @@ mod tests {
         assert_eq!(names(&rest), ["-c"]);
         assert_eq!(queue.bytes(), rest[0].cost());
         let Some(Job::Delete { confirm, .. }) = rest.pop() else { panic!("a deletion") };
-        confirm.send(()).unwrap();
+        confirm.confirm();
         assert!(deletion.confirmed().await.is_ok());
+        assert!(!queue.drained(Instant::now()));
+        queue.settle(queue.bytes(), 1);
+        assert!(queue.drained(Instant::now()));
     }
 
     #[tokio::test]

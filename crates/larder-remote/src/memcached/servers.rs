@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use larder_http::time::Clock;
@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 use super::connection::Link;
 use super::expiry::expires;
-use super::queue::{Deletion, Job, Offered, Queue};
+use super::queue::{Confirm, Deletion, Job, Offered, Queue};
 use super::ring::Ring;
 use super::server::Server;
 use super::settings::MemcachedSettings;
@@ -24,7 +24,7 @@ use crate::address::Resolve;
 use crate::deadline::Limits;
 use crate::error::RemoteError;
 use crate::key::RemoteKey;
-use crate::metrics::Write;
+use crate::metrics::{ServerReport, Write};
 
 /// Look-ups of names that wait at once in the writer's thread: a resolver that hangs must not take more threads with each probe.
 const NAMES_AT_ONCE: usize = 4;
@@ -121,17 +121,62 @@ impl Memcached {
     /// # Errors
     /// [`RemoteError::QueueFull`].
     pub fn delete(&self, key: &RemoteKey) -> Result<Deletion, RemoteError> {
+        self.deleting(key, |queue| queue.delete(key.clone()))
+    }
+
+    /// The same, and calls `then` from the writer's thread when the server has confirmed. It is dropped uncalled where nobody
+    /// carries out the deletion any more.
+    ///
+    /// # Errors
+    /// [`RemoteError::QueueFull`].
+    pub fn delete_then(
+        &self,
+        key: &RemoteKey,
+        then: impl FnOnce() + Send + 'static,
+    ) -> Result<(), RemoteError> {
+        self.deleting(key, |queue| queue.delete_then(key.clone(), Confirm::new(then)))
+    }
+
+    fn deleting<T>(
+        &self,
+        key: &RemoteKey,
+        queue: impl FnOnce(&Queue) -> Result<T, RemoteError>,
+    ) -> Result<T, RemoteError> {
         let member = self.member(key).ok_or(RemoteError::QueueFull)?;
-        let deletion = member.queue.delete(key.clone());
+        let deletion = queue(&member.queue);
         if deletion.is_err() {
             member.server.counters().wrote(Write::Full);
         }
         deletion
     }
 
+    /// Waits until all that was queued is carried out, for so long at most. For a thread that may.
+    pub fn drained(&self, limit: Duration) -> bool {
+        let until = Instant::now() + limit;
+        // All of them are waited for.
+        self.members.iter().filter(|member| !member.queue.drained(until)).count() == 0
+    }
+
     /// Whether the server of `key` is asked at the moment.
     pub fn is_asked(&self, key: &RemoteKey) -> bool {
         self.member(key).is_some_and(|member| member.server.may_ask())
+    }
+
+    /// The address of the server of `key`.
+    pub fn server_of(&self, key: &RemoteKey) -> Option<&str> {
+        self.member(key).map(|member| member.server.label())
+    }
+
+    /// The figures of all servers, in the order of the settings.
+    pub fn reports(&self) -> Vec<ServerReport> {
+        let report = |Member { server, queue }: &Member| ServerReport {
+            server: server.label().to_owned(),
+            is_up: server.may_ask(),
+            lookups: server.counters().lookups().collect(),
+            writes: server.counters().writes().collect(),
+            queued_bytes: queue.bytes() as u64,
+        };
+        self.members.iter().map(report).collect()
     }
 
     /// Adds the samples of all servers.

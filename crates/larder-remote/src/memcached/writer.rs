@@ -17,7 +17,7 @@ use tokio::time::sleep;
 use super::codec::{Reply, Request};
 use super::connection::{Link, reply_of};
 use super::outstanding::Answer;
-use super::queue::{Job, Queue};
+use super::queue::{Confirm, Job, Queue};
 use super::server::Server;
 use crate::error::Failure;
 use crate::metrics::Write;
@@ -69,7 +69,7 @@ fn drop_values(server: &Server, queue: &Queue) {
 async fn carry_out(server: &Server, queue: &Queue, link: &Link) -> bool {
     let batch = queue.take(BATCH, BATCH_BYTES);
     let begun: Vec<_> = batch.iter().map(|job| link.begin(request(job))).collect();
-    let (mut cost, mut deletions, mut again) = (0, 0, Vec::new());
+    let (mut cost, mut deletions, mut again, mut confirmed) = (0, 0, Vec::new(), Vec::new());
     let mut is_well = true;
     for (job, begun) in batch.into_iter().zip(begun) {
         let answer = reply_of(begun).await;
@@ -79,7 +79,7 @@ async fn carry_out(server: &Server, queue: &Queue, link: &Link) -> bool {
             (Job::Delete { confirm, .. }, Ok(Reply::Deleted | Reply::NotFound)) => {
                 deletions += 1;
                 server.counters().wrote(Write::Deleted);
-                let _ = confirm.send(());
+                confirmed.push(confirm);
             }
             (job @ Job::Delete { .. }, answer) => {
                 told(server, answer);
@@ -100,6 +100,8 @@ async fn carry_out(server: &Server, queue: &Queue, link: &Link) -> bool {
     }
     queue.settle(cost, deletions);
     queue.put_back(again);
+    // Behind the queue's own account, so that who is told finds it empty.
+    confirmed.into_iter().for_each(Confirm::confirm);
     is_well
 }
 

@@ -7,7 +7,7 @@ use crate::Failure;
 use crate::memcached::LookedUp;
 use larder_testkit::seeded::bytes_of;
 
-use super::real::Server;
+use super::real::{Listens as _, Server};
 use super::setup::{Chance, client, eventually, key, look, sample};
 
 const KEYS: u64 = 1000;

@@ -9,7 +9,7 @@ use crate::{Address, Failure};
 use bytes::Bytes;
 use tokio::task::JoinHandle;
 
-use super::real::Server;
+use super::real::{Listens as _, Server};
 use super::scripted::Scripted;
 use super::setup::{TIMEOUT, client, eventually, found, key, look, sample, turns, until};
 

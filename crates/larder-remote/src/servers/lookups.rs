@@ -12,7 +12,7 @@ use flate2::write::GzEncoder;
 use larder_http::time::Clock;
 use larder_observe::Diagnostics;
 
-use super::real::{Server, TcpServer};
+use super::real::{Listens as _, ListensAt as _, Server, TcpServer};
 use super::setup::{
     MAX_OBJECT, client, confirmed, eventually, found, key, look, sample, settings, start, until,
 };

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::memcached::{LookedUp, Offered};
 use parking_lot::Mutex;
 
-use super::real::Server;
+use super::real::{Listens as _, Server};
 use super::scripted::{Connection, Scripted};
 use super::setup::{Chance, client, confirmed, eventually, found, key, look, sample, until};
 

@@ -70,7 +70,16 @@ fn text(stats: &Value) -> String {
         up.as_deref().unwrap_or(NOTHING)
     );
     text = printable_lines(&text);
-    for table in [saved(stats), served(stats), pages(stats), stores(stats), disks(stats), origins(stats)] {
+    let tables = [
+        saved(stats),
+        served(stats),
+        pages(stats),
+        stores(stats),
+        disks(stats),
+        values(stats),
+        origins(stats),
+    ];
+    for table in tables {
         if !table.is_empty() {
             text.push('\n');
             text.push_str(&table.text(0));
@@ -194,6 +203,36 @@ fn disks(stats: &Value) -> Table {
     table
 }
 
+/// The servers in which values are looked up, and what that came to.
+fn values(stats: &Value) -> Table {
+    let right = |name| (name, Lean::Right);
+    let mut table = Table::new(&[
+        ("STORE", Lean::Left),
+        ("MEMCACHED", Lean::Left),
+        ("STATE", Lean::Left),
+        right("LOOK-UPS"),
+        right("FOUND"),
+        right("FAILED"),
+        ("WRITTEN AND DELETED", Lean::Left),
+    ]);
+    for store in each(&stats["stores"]) {
+        for server in each(&store["servers"]) {
+            let lookups = &server["lookups"];
+            let failed = ["failed", "skipped"].map(|result| lookups[result].as_u64().unwrap_or_default());
+            table.row([
+                word(&store["name"]),
+                word(&server["server"]),
+                word(&server["state"]),
+                count(sum(lookups)),
+                number(&lookups["found"]),
+                count(failed.iter().sum()),
+                refused(&server["writes"]),
+            ]);
+        }
+    }
+    table
+}
+
 /// How much of something there was by reason, such as what a tier did not take: the most frequent reason first.
 fn origins(stats: &Value) -> Table {
     let right = |name| (name, Lean::Right);
@@ -247,7 +286,8 @@ mod tests {
                 {"tier": "memory", "objects": 7, "bytes": 1024, "max_bytes": 2048, "refused": {}},
                 {"tier": "disk", "disk": "/mnt/d1", "objects": 9, "bytes": 0, "max_bytes": 0, "state": "absent",
                  "refused": {"no-room": 2, "queue-full": 1234}},
-            ]}],
+            ], "servers": [{"server": "m:11211", "state": "left-alone", "writes": {"written": 3},
+                            "lookups": {"found": 5, "absent": 2, "failed": 1, "skipped": 7}}]}],
             "origins": [{"name": "app", "failed": 2, "servers": [{"server": "a:1", "state": "up", "requests": 5}]}],
         });
         let text = text(&stats);
@@ -262,6 +302,7 @@ mod tests {
             "default          -         4       -        0          -\n",
             "default  memory                7  1.0 KiB  2.0 KiB  50 %  -       0\n",
             "default  disk /mnt/d1          9      0 B      0 B     -  absent  1 234 queue-full, 2 no-room\n",
+            "default  m:11211    left-alone        15      5       8  3 written\n",
             "app                            -       2          -    -    -\n",
             "  a:1            up            5       -          -\n",
         ] {

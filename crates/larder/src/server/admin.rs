@@ -8,8 +8,8 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use larder_admin::{
     Admin, Answering, Counts, Explaining, Guard, Health, Larder, ListQuestion, ListenerStats, LogStats,
-    ObjectQuestion, PurgeQuestion, PurgeReceipt, Purging, ServerStats, Shown, Stats, TierStats, Token,
-    Unexplained,
+    ObjectQuestion, PurgeQuestion, PurgeReceipt, Purging, RemoteServerStats, ServerStats, Shown, Stats,
+    TierStats, Token, Unexplained,
 };
 use larder_config::{Cidr, Config};
 use larder_http::time::Clock;
@@ -17,8 +17,9 @@ use larder_listen::{Drain, Metrics as ListenMetrics, Settings, Slots};
 use larder_observe::{AccessLog, Diagnostics, Exposition, Kind, Metrics, family};
 use larder_origin::{OriginError, ServerReport};
 use larder_proxy::explain::{ExplainError, Question};
+use larder_proxy::objects::Stores;
 use larder_proxy::{Proxy, Worker};
-use larder_store::Store;
+use larder_values::Values;
 use parking_lot::RwLock;
 use tokio::sync::oneshot;
 
@@ -45,7 +46,8 @@ pub struct Insight {
 
 #[derive(Default)]
 struct View {
-    stores: Vec<(String, Arc<Store>)>,
+    stores: Stores,
+    values: Vec<(String, Arc<Values>)>,
     origins: Vec<(String, Arc<larder_origin::OriginState>)>,
     listeners: Vec<SocketAddr>,
     trusted: Vec<Cidr>,
@@ -69,14 +71,14 @@ impl Insight {
 
     pub(super) fn refresh(
         &self,
-        stores: Vec<(String, Arc<Store>)>,
+        (stores, values): (Stores, Vec<(String, Arc<Values>)>),
         origins: Vec<(String, Arc<larder_origin::OriginState>)>,
         listeners: Vec<SocketAddr>,
         trusted: Vec<Cidr>,
         admin: Option<SocketAddr>,
         log: Option<AccessLog>,
     ) {
-        *self.view.write() = View { stores, origins, listeners, trusted, admin, log };
+        *self.view.write() = View { stores, values, origins, listeners, trusted, admin, log };
     }
 
     pub(super) fn draining(&self) {
@@ -96,7 +98,7 @@ impl Insight {
     }
 
     /// The stores in force, by name.
-    fn stores(&self) -> Vec<(String, Arc<Store>)> {
+    fn stores(&self) -> Stores {
         self.view.read().stores.clone()
     }
 
@@ -182,6 +184,9 @@ impl Larder for Insight {
                 foreign(out, &labels, |visit| (figures.for_each)(visit));
             }
         }
+        for (name, values) in &view.values {
+            values.expose(name, out);
+        }
         let gauges = self.proxy.gauges();
         out.foreign("larder_flights", Kind::Gauge, "Origin fetches of GET and HEAD in flight.")
             .value(&[], gauges.flights);
@@ -257,6 +262,9 @@ impl Larder for Insight {
             ]
             .into();
         }
+        for (name, values) in &view.values {
+            stats.store(name).servers = values.reports().into_iter().map(remote_stats).collect();
+        }
         for (name, state) in &view.origins {
             let shown = stats.origin(name);
             shown.in_flight = state.counters().in_flight();
@@ -315,6 +323,18 @@ fn occurred(counts: impl IntoIterator<Item = (&'static str, u64)>) -> Counts {
 fn server_stats(report: ServerReport) -> ServerStats {
     let ServerReport { server, address, weight, backup, state, in_flight, failures, requests } = report;
     ServerStats { server, address, state: state.token(), weight, backup, in_flight, requests, failures }
+}
+
+fn remote_stats(report: larder_remote::ServerReport) -> RemoteServerStats {
+    let larder_remote::ServerReport { server, is_up, lookups, writes, queued_bytes } = report;
+    let state = if is_up { "up" } else { "left-alone" };
+    RemoteServerStats {
+        server,
+        state,
+        lookups: lookups.into_iter().collect(),
+        writes: occurred(writes),
+        queued_bytes,
+    }
 }
 
 async fn explain(worker: Arc<Worker>, asked: &larder_admin::Question) -> Result<Bytes, Unexplained> {

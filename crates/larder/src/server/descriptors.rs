@@ -76,7 +76,7 @@ pub struct Shortage {
 impl Shares {
     /// Shares out `limit` descriptors among `workers` workers and what `config` has.
     pub(crate) fn of(config: &Config, limit: usize, workers: usize) -> Result<Self, Shortage> {
-        let wanted: Vec<Wanted> = config.stores.iter().map(|(_, store)| wanted(store)).collect();
+        let wanted: Vec<Wanted> = config.stores.iter().map(|(_, store)| wanted(store, workers)).collect();
         Self::reckon(limit, workers, config.listen.len(), &wanted)
     }
 
@@ -153,11 +153,15 @@ impl Shares {
     }
 }
 
-/// What a store of the config would like to keep open.
-fn wanted(store: &larder_config::Store) -> Wanted {
+/// What a store of the config would like to keep open, files and connections.
+fn wanted(store: &larder_config::Store, workers: usize) -> Wanted {
     let disks = store.disks.iter().map(|disk| disk_settings(disk, None, FilesMax::default()).files_wanted());
     let files = store.files.iter().map(|_| FilesSettings::WANTED);
-    Wanted::sum(disks.chain(files))
+    // To each server one of each worker, of the admin's thread and of the writer, and a probe.
+    let connections = |memcached: &larder_config::Memcached| memcached.servers.len() * (workers + 3);
+    let connections =
+        store.memcached.iter().map(connections).map(|count| Wanted { least: count, most: count });
+    Wanted::sum(disks.chain(files).chain(connections))
 }
 
 /// A disk of the config as it is opened.

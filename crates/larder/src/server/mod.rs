@@ -277,7 +277,7 @@ impl Server {
     fn refresh_insight(&self) {
         let log = self.access_log.as_ref().map(|(log, _)| log.clone());
         self.insight.refresh(
-            self.wiring.stores(),
+            (self.wiring.stores(), self.wiring.values()),
             self.wiring.origins(),
             self.addresses(),
             self.config.trusted.clone(),

@@ -43,13 +43,16 @@ pub(super) struct RemovedStores {
     reach: Arc<Reach>,
 }
 
-/// Whether two configs mean one store: the same directories, used in the same way. Sizes of memory and of files may differ.
+/// Whether two configs mean one store: the same directories or servers, used in the same way. Sizes of memory and of files may differ.
 pub(super) fn is_same_place(one: &larder_config::Store, other: &larder_config::Store) -> bool {
     let files = |config: &larder_config::Store| {
         let files = config.files.as_ref();
         files.map(|files| (files.path.clone(), files.mode, files.default_type.clone()))
     };
-    (&one.disks, one.layout, one.idle, files(one)) == (&other.disks, other.layout, other.idle, files(other))
+    let place = |config: &larder_config::Store| {
+        (config.disks.clone(), config.layout, config.idle, config.memcached.clone(), files(config))
+    };
+    place(one) == place(other)
 }
 
 /// Whether a store has anything that outlives it.

@@ -1,6 +1,6 @@
-//! A store of the config, put to work: memory, and the disks behind it.
+//! A store of the config, put to work: memory, and the disks, files or values behind it.
 //!
-//! In: what the config says of a store. Out: the store, found again by name over reloads. Which disks it has is decided when
+//! In: what the config says of a store. Out: the store, found again by name over reloads. What is behind its memory is decided when
 //! it is made: a reload changes sizes of memory, the rest needs a restart. A disk or a directory of files that cannot be used
 //! when larder starts is left out until it can, since a site without its cache is better than no site.
 
@@ -10,17 +10,23 @@ use larder_disk::engine::{DiskSettings, FilesMax};
 use larder_disk::{Disks, Layout};
 use larder_files::{FileStore, FilesError, FilesSettings};
 use larder_http::time::Clock;
+use larder_observe::Diagnostics;
+use larder_remote::RemoteError;
 use larder_store::store::TierCaps;
 use larder_store::tier::StoreTier;
 use larder_store::{MemoryStoreSettings, Store};
+use larder_values::{ServedHosts, Values};
 
 use super::removed::is_same_place;
+use super::values;
 use crate::server::descriptors::disk_settings;
 
 /// A store in force.
 #[derive(Clone)]
 pub(super) struct KnownStore {
     pub(super) store: Arc<Store>,
+    /// The tier of values behind it.
+    pub(super) values: Option<Arc<Values>>,
     pub(super) config: larder_config::Store,
 }
 
@@ -29,6 +35,8 @@ pub(super) struct DraftStore {
     pub(super) known: KnownStore,
     settings: MemoryStoreSettings,
     open_files: usize,
+    /// Whose responses go there by this config.
+    hosts: Arc<ServedHosts>,
     /// Whether it was not open before.
     pub(super) is_new: bool,
 }
@@ -38,36 +46,60 @@ pub(super) struct DraftStore {
 #[error("store {name}")]
 pub struct StoreError {
     name: String,
-    source: FilesError,
+    source: TierError,
+}
+
+/// Why what is behind the memory of a store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+enum TierError {
+    #[error(transparent)]
+    Files(#[from] FilesError),
+    #[error(transparent)]
+    Values(#[from] RemoteError),
+}
+
+/// What a tier is made with beside the config of its store.
+pub(super) struct Surroundings<'a> {
+    pub(super) clock: &'a Clock,
+    pub(super) diagnostics: &'a Diagnostics,
+    pub(super) open_files: usize,
 }
 
 impl DraftStore {
-    /// The store that is open already, or a new one.
+    /// The store that is open already, or a new one, for the responses of these hosts.
     pub(super) fn of(
         name: &str,
         config: &larder_config::Store,
-        open: Option<Arc<Store>>,
-        clock: &Clock,
-        open_files: usize,
+        open: Option<(Arc<Store>, Option<Arc<Values>>)>,
+        hosts: Arc<ServedHosts>,
+        surroundings: &Surroundings<'_>,
     ) -> Result<Self, StoreError> {
-        let max_object = config.max_object_bytes();
+        let (max_object, open_files) = (config.max_object_bytes(), surroundings.open_files);
         let has_disks = !config.disks.is_empty() || config.files.is_some();
         let settings = MemoryStoreSettings {
             memory: config.memory.0,
             max_object: if has_disks { max_object.min(config.memory.0 / 4) } else { max_object },
         };
         let is_new = open.is_none();
-        let store = match open {
+        let (store, values) = match open {
             Some(open) => open,
-            None => Store::in_front_of(&settings, tiers(name, config, clock, open_files)?),
+            None => {
+                let failed = |source| StoreError { name: name.to_owned(), source };
+                let Behind { tiers, values } = behind(config, surroundings).map_err(failed)?;
+                // Nobody uses it yet.
+                values.iter().for_each(|values| values.serve(Arc::clone(&hosts)));
+                (Store::in_front_of(&settings, tiers), values)
+            }
         };
-        Ok(Self { known: KnownStore { store, config: config.clone() }, settings, open_files, is_new })
+        let known = KnownStore { store, values, config: config.clone() };
+        Ok(Self { known, settings, open_files, hosts, is_new })
     }
 
     /// Takes it into force.
     pub(super) fn commit(self) -> KnownStore {
         self.known.store.resize(&self.settings);
         self.known.store.limit_files(self.open_files);
+        self.known.values.iter().for_each(|values| values.serve(Arc::clone(&self.hosts)));
         if let Some(config) = &self.known.config.files {
             let max_object = self.known.config.max_object_bytes();
             self.known.store.resize_tiers(&TierCaps {
@@ -83,8 +115,9 @@ impl DraftStore {
     pub(super) fn postponed(&self, name: &str, known: Option<&KnownStore>) -> Option<String> {
         let (old, new) = (&known?.config, &self.known.config);
         // The caps on files change at once.
-        (!is_same_place(old, new))
-            .then(|| format!("stores.{name}: disks, layout, idle and where files lie change at a restart"))
+        (!is_same_place(old, new)).then(|| {
+            format!("stores.{name}: disks, layout, idle, memcached and where files lie change at a restart")
+        })
     }
 }
 
@@ -110,21 +143,27 @@ fn layout(config: &larder_config::Store) -> Layout {
     }
 }
 
-/// What is behind the memory of a store: plain files, or disks, or nothing.
-fn tiers(
-    name: &str,
-    config: &larder_config::Store,
-    clock: &Clock,
-    open_files: usize,
-) -> Result<Vec<Arc<StoreTier>>, StoreError> {
-    let tier = match &config.files {
-        Some(files) => {
-            let max_object = config.max_object_bytes();
-            Some(open_file_store(name, files, max_object, clock, open_files)? as Arc<StoreTier>)
-        }
-        None => disks(config, clock, open_files).map(|disks| disks as Arc<StoreTier>),
-    };
-    Ok(tier.into_iter().collect())
+/// What is behind the memory of a store.
+struct Behind {
+    tiers: Vec<Arc<StoreTier>>,
+    /// The one of them that is values.
+    values: Option<Arc<Values>>,
+}
+
+/// What is behind the memory of a store: plain files, values, disks, or nothing.
+fn behind(config: &larder_config::Store, surroundings: &Surroundings<'_>) -> Result<Behind, TierError> {
+    let Surroundings { clock, diagnostics, open_files } = *surroundings;
+    let max_object = config.max_object_bytes();
+    if let Some(files) = &config.files {
+        let files = open_file_store(files, max_object, clock, open_files)?;
+        return Ok(Behind { tiers: vec![files as Arc<StoreTier>], values: None });
+    }
+    if let Some(memcached) = &config.memcached {
+        let values = values::start(memcached, max_object, clock, diagnostics)?;
+        return Ok(Behind { tiers: vec![Arc::clone(&values) as Arc<StoreTier>], values: Some(values) });
+    }
+    let disks = disks(config, clock, open_files).map(|disks| disks as Arc<StoreTier>);
+    Ok(Behind { tiers: disks.into_iter().collect(), values: None })
 }
 
 /// The disks of a store. They are opened once it is known what they have missed.
@@ -140,13 +179,11 @@ fn disks(config: &larder_config::Store, clock: &Clock, open_files: usize) -> Opt
 }
 
 fn open_file_store(
-    name: &str,
     files: &larder_config::Files,
     max_object: u64,
     clock: &Clock,
     open_files: usize,
-) -> Result<Arc<FileStore>, StoreError> {
-    let failed = |error: FilesError| StoreError { name: name.to_owned(), source: error };
+) -> Result<Arc<FileStore>, FilesError> {
     let settings = FilesSettings {
         inodes: files.max_files,
         mode: files.mode.bits(),
@@ -155,5 +192,5 @@ fn open_file_store(
         open_files,
         ..FilesSettings::new(&files.path, files.size.0)
     };
-    FileStore::open_with(&settings, clock.clone()).map_err(failed)
+    FileStore::open_with(&settings, clock.clone())
 }

@@ -221,3 +221,29 @@ place = []
     assert_eq!(what.types, [TypePattern::new("video/*"), TypePattern::new("audio/*")]);
     assert_eq!((what.size_bytes_min, what.statuses.as_slice()), (1024, [200..=200, 203..=206].as_slice()));
 }
+
+#[test]
+fn values_are_for_the_hosts_of_the_sites_that_use_their_store() {
+    let text = "[stores.values]\nmemcached = [\"127.0.0.1:1\"]\n[origins.a]\nservers = \"http://127.0.0.1:1\"\n\
+                [[site]]\nhosts = [\"one.example\"]\norigin = \"a\"\n[[site.rule]]\npath = \"/f/*\"\nstore = \"values\"\n\
+                [[site]]\nhosts = [\"*.example\"]\norigin = \"a\"\n\
+                [[site]]\norigin = \"a\"\nplace = [{ type = \"text/html\", store = \"values\" }]\n";
+    let config = larder_config::parse(text, "larder.toml", Path::new(".")).unwrap().config;
+    let served = |store: &str| {
+        let (name, _) = config.stores.iter().find(|(name, _)| name.as_str() == store).unwrap();
+        let hosts = values::served(&config, name);
+        ["one.example", "two.example", "other.test"].map(|host| hosts(host))
+    };
+    assert_eq!(served("values"), [true, false, true]);
+    assert_eq!(served("default"), [true, true, true]);
+    let started = Clock::default().now().wall;
+    let metrics = Metrics::new(1, larder_proxy::vocabulary(), started, "test");
+    let mut wiring = wiring(metrics);
+    let (settings, draft) = wiring.draft(&config, &Shares::unlimited()).unwrap();
+    assert_eq!(settings.stores.iter().filter(|store| store.asks_anew()).count(), 1);
+    assert!(wiring.values().is_empty());
+    wiring.commit(draft, &Shares::unlimited());
+    assert_eq!(wiring.values()[0].0, "values");
+    let reports = wiring.values()[0].1.reports();
+    assert_eq!((reports[0].server.as_str(), reports[0].is_up), ("127.0.0.1:1", true));
+}

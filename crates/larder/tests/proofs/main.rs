@@ -29,4 +29,5 @@ mod ranges;
 mod slow_reader;
 mod slow_readers;
 mod uploads;
+mod values;
 mod who_may;

@@ -7,7 +7,7 @@
 //! Deliberately absent: reason phrases and contents of answers, which clients only log, and what they are asked by other fields.
 
 mod client;
-mod differences;
+mod difference;
 mod observe;
 mod origin;
 mod requests;
@@ -23,17 +23,22 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use harness::install::{self, From, Tool};
 use parking_lot::Mutex;
 
-use differences::{Differences, difference};
+use crate::differences::{Differences, List};
+use crate::peers::Running;
+use difference::difference;
 use observe::{Outcome, observe};
 use origin::Origin;
 use requests::PurgeRequest;
-use servers::Running;
 use stored::Stored;
 use world::{WORLDS, World};
 
 /// Below the checkout.
 const REQUESTS: &str = "tests/dialects";
 const PEERS: &str = "tests/dialects/peers";
+
+/// How the list of differences begins.
+const HEAD: &str = "# Where larder differs from the peers, request by request, and why. `make dialects` compares a run with this file, and\n\
+                    # `make dialects WRITE=1` writes it anew and keeps the reasons. README.md, one folder above, has the words.\n";
 
 /// Varnish and the compiler of its configurations wait for a core; more at once than cores gain nothing.
 const AT_ONCE: usize = 2;
@@ -83,7 +88,8 @@ pub(crate) fn run(root: &Path, write: bool) -> Result<()> {
     if let Some(error) = failed {
         return Err(error);
     }
-    differences::judge(&root.join(PEERS), &differences, requests, write)
+    let list = List { suite: "dialects", head: HEAD, folder: &root.join(PEERS) };
+    list.judge(&differences, &format!("{requests} requests"), write)
 }
 
 /// What the worlds have shown so far.

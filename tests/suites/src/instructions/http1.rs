@@ -77,6 +77,14 @@ impl Connection {
         Ok(Answer { status, body })
     }
 
+    /// Asks for a target, and reads to the end of the connection what comes, however it is framed.
+    pub(super) fn discard(mut self, host: &str, target: &str) -> Result<()> {
+        self.send("GET", host, target, &[("Connection".to_owned(), "close".to_owned())])?;
+        self.stream.read_to_end(&mut self.come).context("no end of the answer")?;
+        ensure!(self.come.starts_with(b"HTTP/1.1 200 "), "not answered");
+        Ok(())
+    }
+
     /// Fails unless larder ends the connection here.
     pub(super) fn ended(mut self) -> Result<()> {
         let read = self.stream.read(&mut [0]).context("no end of the connection")?;

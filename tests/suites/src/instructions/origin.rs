@@ -1,6 +1,6 @@
-//! The origin of the counted larder: one answer for everything, given only when larder sleeps.
+//! The origin of the counted larder: an answer for each target, given only when larder sleeps.
 //!
-//! In: requests without content, on any number of connections. Out: the same bytes each time, in one write, and how
+//! In: requests without content, on any number of connections. Out: the same bytes for a target each time, in one write, and how
 //! often below the folder that is measured; health checks ask elsewhere. The tiny origin of the other measurements answers as soon as it can, and its fields are its own.
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -18,6 +18,9 @@ use super::callgrind::Idle;
 const HEAD_MAX: u64 = 65_536;
 const IDLE_MAX: Duration = Duration::from_secs(60);
 
+/// A head and its body for a target.
+pub(super) type Answers = dyn Fn(&str) -> Vec<u8> + Send + Sync;
+
 /// A running origin; it lasts as long as this process.
 pub(super) struct Origin {
     pub(super) address: SocketAddr,
@@ -25,17 +28,17 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    /// Starts listening on a free port, and answers with `answer`, a head and its body. Requests below `folder` count.
-    pub(super) fn start(folder: &'static str, answer: Vec<u8>, idle: &Idle) -> Result<Self> {
+    /// Starts listening on a free port. Requests below `folder` count.
+    pub(super) fn start(folder: &'static str, answers: Arc<Answers>, idle: &Idle) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").context("origin")?;
         let address = listener.local_addr()?;
         let asked = Arc::new(AtomicU64::new(0));
-        let (counter, answer, idle) = (Arc::clone(&asked), Arc::new(answer), idle.clone());
+        let (counter, idle) = (Arc::clone(&asked), idle.clone());
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (counter, answer, idle) = (Arc::clone(&counter), Arc::clone(&answer), idle.clone());
+                let (counter, answers, idle) = (Arc::clone(&counter), Arc::clone(&answers), idle.clone());
                 // An error ends this connection only; larder answers 502 then, which the client does not accept.
-                thread::spawn(move || drop(serve(&stream, folder, &answer, &idle, &counter)));
+                thread::spawn(move || drop(serve(&stream, folder, &*answers, &idle, &counter)));
             }
         });
         Ok(Self { address, asked })
@@ -47,14 +50,21 @@ impl Origin {
     }
 }
 
-fn serve(mut stream: &TcpStream, folder: &str, answer: &[u8], idle: &Idle, asked: &AtomicU64) -> Result<()> {
+fn serve(
+    mut stream: &TcpStream,
+    folder: &str,
+    answers: &Answers,
+    idle: &Idle,
+    asked: &AtomicU64,
+) -> Result<()> {
     stream.set_read_timeout(Some(IDLE_MAX))?;
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream);
     while let Some(target) = read_head(&mut reader)? {
         asked.fetch_add(u64::from(target.starts_with(folder)), Ordering::Relaxed);
+        let answer = answers(&target);
         idle.wait()?;
-        stream.write_all(answer)?;
+        stream.write_all(&answer)?;
     }
     Ok(())
 }

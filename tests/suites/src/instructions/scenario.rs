@@ -8,6 +8,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -16,6 +17,7 @@ use super::origin::Origin;
 use super::{http1, http2};
 use harness::children::free_port;
 use harness::origin::body;
+use harness::pages::{self, Form, FragmentedPage, Theme};
 
 /// The config with everything on.
 const EVERYTHING: &str = "bench/full.toml";
@@ -60,9 +62,13 @@ pub(super) struct Scenario {
     /// Something else was purged once before.
     purged: bool,
     asks: Vec<Field>,
+    /// Each request has another value of a field that nothing reads.
+    differs: bool,
     answers: Vec<Field>,
     /// Length of the origin's body.
     bytes: usize,
+    /// A template in place of a body, and as many fragments as it has.
+    page: Option<FragmentedPage>,
     status: u16,
     /// What of the body is expected.
     part: Range<usize>,
@@ -130,7 +136,27 @@ pub(super) fn all(root: &Path) -> Result<Vec<Scenario>> {
         Scenario { purged: true, ..tagged("hit, 134 B, 20 tags, after a purge") },
         Scenario { work: Work::PurgeAndHit, ..tagged("purge of another tag, and the hit after it") },
         Scenario { work: Work::Purge, ..tagged("purge of a tag") },
+        Scenario { config: assembling(), ..hit("hit, 8357 B, assembled where it has directives", 8357) },
+        page("page of 10 fragments, kept"),
+        Scenario { differs: true, ..page("page of 10 fragments, put together") },
     ])
+}
+
+/// The plain config with templates that say nothing of themselves.
+fn assembling() -> String {
+    format!("{PLAIN}assemble = {{ language = \"ssi\", types = [\"text/html\", \"text/plain\"] }}\n")
+}
+
+/// A page of ten fragments, all of which are stored.
+fn page(name: &'static str) -> Scenario {
+    let page = FragmentedPage {
+        form: Form::Ssi,
+        theme: Theme::Plain,
+        fragments: 10,
+        fragment_bytes: 700,
+        bytes: 9300,
+    };
+    Scenario { config: assembling(), page: Some(page), ..hit(name, page.bytes) }
 }
 
 /// A hit over HTTP/1.1 with a plain config and few fields: what the others are variants of.
@@ -143,8 +169,10 @@ fn hit(name: &'static str, bytes: usize) -> Scenario {
         work: Work::Hit,
         purged: false,
         asks: Vec::new(),
+        differs: false,
         answers: Vec::new(),
         bytes,
+        page: None,
         status: 200,
         part: 0..bytes,
     }
@@ -207,8 +235,9 @@ fn browser() -> Vec<Field> {
 pub(super) fn play(program: &Path, scenario: &Scenario, requests: u64) -> Result<u64> {
     let scratch = tempfile::tempdir()?;
     let idle = Idle::default();
-    let content = body(scenario.bytes);
-    let origin = Origin::start(FOLDER, message(scenario, &content), &idle)?;
+    let content = scenario.page.map_or_else(|| body(scenario.bytes), |page| page.page(0));
+    let answers = answers(scenario.answers.clone(), content.clone());
+    let origin = Origin::start(FOLDER, Arc::new(answers), &idle)?;
     let listen = free_port()?;
     let config = scratch.path().join("larder.toml");
     fs::write(&config, config_text(scenario, origin.address).context("the config")?)?;
@@ -217,7 +246,11 @@ pub(super) fn play(program: &Path, scenario: &Scenario, requests: u64) -> Result
     let larder = Counted::start(program, &config, listen, scratch.path(), idle)?;
 
     let expected = content.get(scenario.part.clone()).context("a part beyond the body")?;
-    let hot = format!("{FOLDER}hot");
+    let hot = scenario.page.map_or_else(|| format!("{FOLDER}hot"), |page| page.target());
+    if scenario.page.is_some() {
+        // It comes in chunks while its fragments arrive, which the client does not read.
+        http1::Connection::open(listen)?.discard(HOST, &hot)?;
+    }
     let mut client = Client::open(scenario, listen, &larder.idle)?;
     let misses = scenario.work == Work::Miss;
     if !misses {
@@ -238,25 +271,35 @@ pub(super) fn play(program: &Path, scenario: &Scenario, requests: u64) -> Result
         }
         if scenario.work != Work::Purge {
             let target = if misses { format!("{FOLDER}{name}") } else { hot.clone() };
+            let mut asks = scenario.asks.clone();
+            asks.extend(scenario.differs.then(|| ("X-Number".to_owned(), name)));
             larder.idle.wait()?;
-            let answer = client.ask(&target, &scenario.asks)?;
+            let answer = client.ask(&target, &asks)?;
             ensure!(answer.status == scenario.status, "status {}", answer.status);
             ensure!(answer.body == expected, "a wrong body of {} bytes", answer.body.len());
         }
     }
     drop(client);
-    let wanted = if misses { requests } else { 1 };
+    let fragments = scenario.page.map_or(0, |page| page.fragments as u64);
+    let wanted = if misses { requests } else { 1 + fragments };
     ensure!(origin.asked() == wanted, "the origin was asked {} times, not {wanted}", origin.asked());
     larder.end()
 }
 
-/// The origin's answer.
-fn message(scenario: &Scenario, content: &[u8]) -> Vec<u8> {
+/// What the origin answers: for pages and fragments what they are, else this body, each with these fields.
+fn answers(fields: Vec<Field>, content: Vec<u8>) -> impl Fn(&str) -> Vec<u8> + Send + Sync {
+    move |target| match pages::answer(target) {
+        Some(page) => message(&fields, &page.content),
+        None => message(&fields, &content),
+    }
+}
+
+fn message(fields: &[Field], content: &[u8]) -> Vec<u8> {
     let mut message = String::from(
         "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nCache-Control: max-age=3600\r\nETag: \"one\"\r\n\
          Last-Modified: Mon, 03 Nov 2025 10:00:00 GMT\r\n",
     );
-    for (name, value) in &scenario.answers {
+    for (name, value) in fields {
         message.extend([name, ": ", value, "\r\n"]);
     }
     message.push_str(&format!("Content-Length: {}\r\n\r\n", content.len()));

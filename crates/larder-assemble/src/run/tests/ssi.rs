@@ -290,6 +290,25 @@ fn variables_of_the_request_and_the_document() {
 }
 
 #[test]
+fn in_a_fragment_apaches_names_are_about_the_page_and_nginxs_about_the_fragment() {
+    for (name, expected) in [
+        ("DOCUMENT_URI", "/p/page"),
+        ("DOCUMENT_NAME", "page"),
+        ("DOCUMENT_ARGS", "x=1&y=a%20b"),
+        ("QUERY_STRING", "x=1&y=a%20b"),
+        ("QUERY_STRING_UNESCAPED", "x=1&y=a b"),
+        ("REQUEST_URI", "/p/page?x=1&y=a%20b"),
+        ("uri", "/f"),
+        ("args", "x=2"),
+        ("arg_x", "2"),
+        ("arg_y", "(none)"),
+    ] {
+        let case = case().ssi("/f?x=2", &format!("<!--#echo encoding=none var=\"{name}\" -->"));
+        case.check("<!--#include virtual=\"/f?x=2\" -->", expected);
+    }
+}
+
+#[test]
 fn what_was_used_of_the_request_is_noted() {
     let used = |body: &str| {
         let used = case().deliver(body, &mut |_| 0).used;

@@ -88,6 +88,7 @@ fn looked(is: &Is, uri: &DocumentUri) -> LookedUp {
     };
     LookedUp::Found(Box::new(FoundFragment {
         told: told(matches!(is, Is::Body(_) | Is::Ssi(_) | Is::Esi(_))),
+        detail: None,
         part,
     }))
 }
@@ -106,7 +107,9 @@ fn page(language: Language, text: &str, fragments: &[(&str, Is)]) -> (ExplainedP
     let of_template = (template(language, uri("/page"), text), said("max-age=60"));
     let mut parts = Parts::new(uri("/page"), of_template, facts, (&settings, true));
     let mut asked = Vec::new();
-    while let Some(uri) = parts.next() {
+    while let Some(WantedFragment { uri, takes_errors }) = parts.next() {
+        // The first is asked for by the page's own template.
+        assert!(!asked.is_empty() || takes_errors == (language == Language::Ssi));
         let target = uri.target.to_string();
         let (_, is) = fragments.iter().find(|(known, _)| *known == target).expect("a fragment that is known");
         parts.give(looked(is, &uri));

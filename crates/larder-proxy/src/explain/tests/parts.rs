@@ -52,3 +52,15 @@ async fn what_is_no_template_has_no_parts() {
     assert_eq!(fixture.explain("GET", "/plain", &[]).await.parts, None);
     assert_eq!(fixture.explain("GET", "/nothing", &[]).await.parts, None);
 }
+
+#[tokio::test]
+async fn a_part_that_is_stale_gives_the_page_its_word() {
+    let fixture = Fixture::new();
+    fixture.keep_body(0, "/page", &[], &[FRESH, ESI], "<esi:include src=\"/nav\"/>");
+    fixture.keep("/nav", &[], &[("cache-control", "max-age=5, stale-while-revalidate=60")]);
+    fixture.clock.advance(Duration::from_secs(10));
+    let told = fixture.explain("GET", "/page", &[]).await;
+    let nav = told.parts.as_ref().and_then(|page| page.includes[0].fragment.clone()).unwrap();
+    assert_eq!((nav.verdict, nav.in_memory, nav.ttl_seconds), (Course::Refresh, true, Some(-5)));
+    assert_eq!(told.cache_status, "larder; hit; ttl=-5; detail=stale-while-revalidate");
+}

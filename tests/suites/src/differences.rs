@@ -1,7 +1,8 @@
-//! tests/dialects/peers/differences.list: where larder and a peer differ, and why.
+//! A list of differences, and why each is there: what a suite has found beside what is committed.
 //!
 //! In: the file, and what a run has shown. Out: a verdict. Each difference has to be in the file as it is, with a reason; what is in the
 //! file and did not show has to leave it. Writing the file keeps the reasons, and leaves those of new differences to be filled in.
+//! Deliberately absent: what a difference is. Each suite says that in lines of its own.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,65 +11,46 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::observe::{Fate, Outcome};
-use super::stored::Stored;
-
 const FILE: &str = "differences.list";
-const HEAD: &str = "# Where larder differs from the peers, request by request, and why. `make dialects` compares a run with this file, and\n\
-                    # `make dialects WRITE=1` writes it anew and keeps the reasons. README.md, one folder above, has the words.\n";
 const BECAUSE: &str = "because ";
 
-/// Lines of difference, by file and title of the request.
+/// Lines of difference, by title. No line is empty, or begins as a title, a reason or a comment does.
 pub(crate) type Differences = BTreeMap<String, Vec<String>>;
 
 /// Lines of difference and a reason, by file and title.
 type Listed = BTreeMap<String, (Vec<String>, String)>;
 
-/// The lines in which two outcomes of one request differ.
-pub(crate) fn difference(
-    peer: &str,
-    by_peer: &Outcome,
-    by_larder: &Outcome,
-    stored: &[Stored],
-) -> Vec<String> {
-    let mut lines = Vec::new();
-    if by_peer.status != by_larder.status {
-        lines.push(format!("{peer} {}, larder {}", by_peer.status, by_larder.status));
-    }
-    let mut by_fates: BTreeMap<(Fate, Fate), Vec<String>> = BTreeMap::new();
-    for (stored, fates) in stored.iter().zip(by_peer.fates.iter().zip(&by_larder.fates)) {
-        let (of_peer, of_larder) = fates;
-        if of_peer != of_larder {
-            by_fates.entry((*of_peer, *of_larder)).or_default().push(stored.name());
-        }
-    }
-    for ((of_peer, of_larder), names) in by_fates {
-        // Whichever is shorter: these, or all others.
-        let is_most = names.len() > stored.len() / 2;
-        let but = if is_most { ", all but" } else { "" };
-        lines.push(format!("{peer} {}, larder {}{but}:", of_peer.word(), of_larder.word()));
-        let listed = stored.iter().map(Stored::name).filter(|name| names.contains(name) != is_most);
-        lines.extend(listed.map(|name| format!("  {name}")));
-    }
-    lines
+/// A suite and its list.
+pub(crate) struct List<'a> {
+    /// The suite's name, which is that of its make target too.
+    pub(crate) suite: &'static str,
+    /// Comments at the beginning of the file.
+    pub(crate) head: &'static str,
+    /// Where the file lies.
+    pub(crate) folder: &'a Path,
 }
 
-/// Compares with the file in `folder`, or writes it.
-pub(crate) fn judge(folder: &Path, found: &Differences, requests: usize, write: bool) -> Result<()> {
-    let file = folder.join(FILE);
-    let listed = parse(&fs::read_to_string(&file).unwrap_or_default()).context(FILE)?;
-    if write {
-        fs::write(&file, written(found, &listed)).context(FILE)?;
-        println!("dialects: {} written", file.display());
-        return Ok(());
+impl List<'_> {
+    /// Compares with the file, or writes it. `compared` is how much was compared, for the closing line: `40 pages`.
+    ///
+    /// # Errors
+    /// The file is not what the run has shown.
+    pub(crate) fn judge(&self, found: &Differences, compared: &str, write: bool) -> Result<()> {
+        let (suite, file) = (self.suite, self.folder.join(FILE));
+        let listed = parse(&fs::read_to_string(&file).unwrap_or_default()).context(FILE)?;
+        if write {
+            fs::write(&file, self.head.to_owned() + &written(found, &listed)).context(FILE)?;
+            println!("{suite}: {} written", file.display());
+            return Ok(());
+        }
+        let wrong = breaches(found, &listed);
+        for line in &wrong {
+            println!("{suite}: {line}");
+        }
+        ensure!(wrong.is_empty(), "{} breaches; `make {suite} WRITE=1` writes the list anew", wrong.len());
+        println!("{suite}: {compared}, {} of them with a difference that has its reason", found.len());
+        Ok(())
     }
-    let wrong = breaches(found, &listed);
-    for line in &wrong {
-        println!("dialects: {line}");
-    }
-    ensure!(wrong.is_empty(), "{} breaches; `make dialects WRITE=1` writes the list anew", wrong.len());
-    println!("dialects: {requests} requests, {} of them with a difference that has its reason", found.len());
-    Ok(())
 }
 
 fn breaches(found: &Differences, listed: &Listed) -> Vec<String> {
@@ -108,7 +90,7 @@ fn parse(text: &str) -> Result<Listed> {
 }
 
 fn written(found: &Differences, listed: &Listed) -> String {
-    let mut text = HEAD.to_owned();
+    let mut text = String::new();
     for (title, lines) in found {
         let reason = listed.get(title).map(|(_, reason)| reason.as_str()).unwrap_or_default();
         let _ =

@@ -1,0 +1,129 @@
+//! Keys of values in memcached: they have to tell apart what the cache tells apart.
+//!
+//! In: each store with values, and every rule that uses it. Out: errors where a stranger could choose what others get, and warnings where
+//! values are shared or not looked up. A value that larder writes has to belong to one host: a name in the key, or one exact host for
+//! the whole store. What only applications write is theirs to name, and is warned about.
+
+use std::collections::BTreeSet;
+
+use crate::document::{Node, Table, Value};
+use crate::reading::{At, Reading, tables};
+use crate::sections::config::Config;
+use crate::sections::memcached::Memcached;
+use crate::sections::settings::{Resolved, Settings};
+use crate::sections::site::Site;
+use crate::value::name::Name;
+use crate::value::words::CacheMode;
+
+pub(crate) fn check(config: &Config, table: &Table, reading: &mut Reading<'_>) {
+    let stores_at = At::Key(&At::Top, "stores");
+    for entry in tables(table, "stores").into_iter().flat_map(|stores| &stores.entries) {
+        let named = config.stores.iter().find(|(name, _)| name.as_str() == entry.name);
+        let (Some((name, store)), Value::Table(store_table)) = (named, &entry.node.value) else { continue };
+        let (Some(values), Some(node)) = (&store.memcached, store_table.get("memcached")) else { continue };
+        let store_at = At::Key(&stores_at, &entry.name);
+        of_store((name, values), (node, &At::Key(&store_at, "memcached")), config, reading);
+        of_rules((name, values), config, table, reading);
+    }
+}
+
+/// Whether the hosts that share a store have keys of their own where they need them.
+fn of_store(
+    (name, values): (&Name, &Memcached),
+    (node, at): (&Node, &At<'_>),
+    config: &Config,
+    reading: &mut Reading<'_>,
+) {
+    let said = |key: &str| match &node.value {
+        Value::Table(table) => table.get(key).unwrap_or(node).place.clone(),
+        _ => node.place.clone(),
+    };
+    let has_parts = values.key.cookies().next().is_some() || values.key.fields().next().is_some();
+    if values.write && has_parts {
+        let problem = reading.problem(
+            &said("key"),
+            &At::Key(at, "key"),
+            "larder cannot write under a key with cookies or fields",
+        );
+        let hint = "no invalidation of a URL could name its values: leave them out, or let the application write alone";
+        reading.refuse(problem.hint(hint));
+    }
+    if values.key.has_host() {
+        return;
+    }
+    let users: Vec<&Site> = config.sites.iter().filter(|site| uses(config, site, name)).collect();
+    let is_open = users
+        .iter()
+        .any(|site| site.hosts.is_empty() || site.hosts.iter().any(|host| host.as_str().starts_with("*.")));
+    let hosts: BTreeSet<&str> = users.iter().flat_map(|site| &site.hosts).map(|host| host.as_str()).collect();
+    let problem = match (values.write, is_open, hosts.len()) {
+        (true, true, _) => {
+            "larder writes here for every host that a client names, and the key does not hold the host"
+        }
+        (_, _, 2..) => "several hosts share the values, and the key does not hold the host",
+        _ => return,
+    };
+    let problem = reading.problem(&said("key"), &At::Key(at, "key"), problem);
+    let hint = "add {host}: what one host wrote would be given to visitors of another";
+    match values.write {
+        true => reading.refuse(problem.hint(hint)),
+        false => reading.warn(problem.hint(hint)),
+    }
+}
+
+/// Whether a site has a rule that looks there, or stores there.
+fn uses(config: &Config, site: &Site, store: &Name) -> bool {
+    let rules = site.rules.iter().map(|rule| Some(&rule.settings)).chain([None]);
+    let mut resolved = rules.map(|rule| Settings::resolve(rule, &site.settings, &config.defaults.settings));
+    resolved.any(|resolved| is_used(&resolved, store))
+}
+
+fn is_used(resolved: &Resolved, store: &Name) -> bool {
+    let is_it = resolved.store == *store || resolved.place.iter().any(|place| place.store == *store);
+    resolved.cache == CacheMode::Auto && is_it
+}
+
+/// Warns where a rule's key has not the same cookies and fields, at whatever says its key.
+fn of_rules((name, values): (&Name, &Memcached), config: &Config, table: &Table, reading: &mut Reading<'_>) {
+    let top = At::Top;
+    let defaults_at = At::Key(&top, "defaults");
+    let defaults = tables(table, "defaults").into_iter().next();
+    let list = At::Key(&top, "site");
+    for (index, (site, site_table)) in config.sites.iter().zip(tables(table, "site")).enumerate() {
+        let site_at = At::Item(&list, index);
+        let rules_at = At::Key(&site_at, "rule");
+        let rules = site.rules.iter().zip(tables(site_table, "rule")).enumerate();
+        let rules = rules
+            .map(|(index, (rule, table))| (Some(&rule.settings), Some((table, At::Item(&rules_at, index)))));
+        for (settings, own) in rules.chain([(None, None)]) {
+            let resolved = Settings::resolve(settings, &site.settings, &config.defaults.settings);
+            if !is_used(&resolved, name) || is_same(&resolved, values) {
+                continue;
+            }
+            let layers = [own, Some((site_table, site_at)), defaults.map(|table| (table, defaults_at))];
+            // What says the key, or else what uses the store.
+            let said_by = ["key", "store"].into_iter().find_map(|key| {
+                layers.iter().flatten().find_map(|(table, at)| Some((&table.get(key)?.place, key, *at)))
+            });
+            let (place, key, at) = said_by.unwrap_or((&site_table.place, "store", site_at));
+            let said = format!("values of the store \"{name}\" are not looked up here");
+            let problem = reading.problem(place, &At::Key(&at, key), said);
+            let hint =
+                "the cookies and fields of `key` and those of the store's memcached.key have to be the same";
+            let problem = problem.hint(hint);
+            if !reading.warnings.contains(&problem) {
+                reading.warn(problem);
+            }
+        }
+    }
+}
+
+fn is_same(resolved: &Resolved, values: &Memcached) -> bool {
+    let (key, own) = (&resolved.key, &values.key);
+    let cookies = own.cookies().all(|name| key.cookies.contains(name));
+    let fields = own.fields().all(|name| key.fields.contains(name));
+    cookies
+        && fields
+        && key.cookies.iter().all(|keyed| own.cookies().any(|name| name == keyed))
+        && key.fields.iter().all(|keyed| own.fields().any(|name| name == keyed))
+}

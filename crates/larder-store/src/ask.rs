@@ -1,0 +1,155 @@
+//! From another program's memory into this one's: values that others write, for what memory has no fresh answer to.
+//!
+//! In: a request, its key, and a site's policy. Out: a copy of the value in memory's index, where the look-up finds it. A copy is
+//! fresh for as long as the tier says, and has the number of the last invalidation when it was asked for.
+//! One client per key asks at a time. Those who come meanwhile wait for it, and take what it brings: it came after they did, so
+//! it is as new as any of them could ask for. They take its word that there is nothing, too, so that a crowd before an absent
+//! value costs one question. Nobody waits longer than one question may take.
+//! A copy whose value is not there any more goes. One whose server cannot be asked stays, stale, and may stand in for an
+//! origin that fails.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use larder_cache::CachePolicy;
+use larder_http::message::RequestHead;
+use larder_http::time::Now;
+use larder_tier::{Asked, FoundValue};
+use tokio::time::{Instant, timeout_at};
+
+use crate::key::CacheKey;
+use crate::recall::Recalled;
+use crate::store::Store;
+use crate::stored::{PIECE_OVERHEAD_BYTES, StoredBody, StoredResponse};
+use crate::tier::{HttpCaching, StoreTier};
+
+impl Store {
+    /// Whether a tier is asked for an answer to `request` where memory has no fresh one.
+    pub fn may_ask(&self, request: &RequestHead, policy: &CachePolicy) -> bool {
+        self.anew().is_some_and(|(tier, _)| tier.may_ask(request, policy))
+    }
+
+    /// Asks that tier, and puts what it has into memory. `number` is that of the last invalidation at this moment or before, `now`
+    /// the moment of the look that has found nothing fresh.
+    ///
+    /// # Cancel safety
+    /// Dropped, nothing has happened, or what was found is in memory.
+    pub async fn ask(
+        &self,
+        key: &CacheKey,
+        (request, policy): (&RequestHead, &CachePolicy),
+        number: u64,
+        now: Now,
+    ) -> Recalled {
+        let Some((tier, gate)) = self.anew() else { return Recalled::Nothing };
+        let began = Instant::now();
+        let until = began + tier.asks_within();
+        let turn = gate.turn(key);
+        let (mut turn, has_waited) = match turn.try_lock() {
+            Ok(turn) => (turn, false),
+            Err(_) => match timeout_at(until, turn.lock()).await {
+                Ok(turn) => (turn, true),
+                Err(_) => return Recalled::TooLate,
+            },
+        };
+        let asked = match has_waited {
+            false => tier.ask(request, policy).await,
+            true if self.has_come_since(key, request, now) => return Recalled::Something,
+            true if turn.empty_at.is_some_and(|at| at >= began) => return Recalled::Nothing,
+            true => match timeout_at(until, tier.ask(request, policy)).await {
+                Ok(asked) => asked,
+                Err(_) => return Recalled::TooLate,
+            },
+        };
+        match asked {
+            Asked::Found(value) => {
+                if self.keep_copy(tier, key, *value, number) {
+                    return Recalled::Something;
+                }
+            }
+            Asked::Absent => {
+                let is_copy = |copy: &StoredResponse| copy.is_copy && copy.head.vary.selects(&request.fields);
+                self.memory().discard(key, is_copy);
+            }
+            // Others may find it.
+            Asked::Unfit => return Recalled::Nothing,
+            Asked::Unusable => {}
+        }
+        turn.empty_at = Some(Instant::now());
+        Recalled::Nothing
+    }
+
+    /// Whether another has brought a copy for such a request since this one looked.
+    fn has_come_since(&self, key: &CacheKey, request: &RequestHead, now: Now) -> bool {
+        let (there, _) = self.memory().responses(key, now.monotonic);
+        let is_new = |copy: &StoredResponse| copy.head.freshness.received.monotonic >= now.monotonic;
+        there.iter().any(|copy| copy.is_copy && is_new(copy) && copy.head.vary.selects(&request.fields))
+    }
+
+    /// Puts a copy into memory's index, unless something under its base was invalidated since it was asked for.
+    fn keep_copy(
+        &self,
+        tier: &Arc<StoreTier>,
+        key: &CacheKey,
+        value: FoundValue<HttpCaching>,
+        number: u64,
+    ) -> bool {
+        let FoundValue { head, body, ticket } = value;
+        let memory = self.memory();
+        if body.len() as u64 > memory.max_object() {
+            return false;
+        }
+        let room = memory.reserve(StoredResponse::overhead_bytes(&head, key));
+        let Some((room, body)) = room.zip(self.copied(&body)) else { return false };
+        let copy = StoredResponse::copy(Arc::new(head), Arc::new(body), number, room);
+        let identity = copy.identity();
+        // Where something newer is there already, that is found.
+        let is_current = std::cell::Cell::new(true);
+        let valid = || {
+            is_current.set(tier.is_current(key, ticket));
+            is_current.get()
+        };
+        memory.insert(key, Arc::new(copy), |other| other.identity() == identity, valid);
+        is_current.get()
+    }
+
+    fn copied(&self, body: &Bytes) -> Option<StoredBody> {
+        if body.is_empty() {
+            return Some(StoredBody::empty());
+        }
+        let room = self.memory().reserve(body.len() as u64 + PIECE_OVERHEAD_BYTES)?;
+        // It may be a slice of more.
+        let pieces = vec![Bytes::copy_from_slice(body)];
+        Some(StoredBody::new(pieces, room).lendable(self.memory().cap()))
+    }
+
+    /// A purge has named a response in memory, by its tags or whatever else than its URL. What a tier holds under its base, and
+    /// could bring back in its place, is not used either.
+    pub fn disown(&self, key: &CacheKey, response: &StoredResponse) {
+        let Some((tier, _)) = self.anew() else { return };
+        if !response.is_disowned.swap(true, Ordering::Relaxed) {
+            tier.disown(key);
+        }
+    }
+
+    /// The same for a URL, whatever memory has of it.
+    pub fn disown_base(&self, key: &CacheKey) {
+        if let Some((tier, _)) = self.anew() {
+            tier.disown(key);
+        }
+    }
+
+    /// Whom it asks, in words.
+    pub fn servers(&self) -> Vec<String> {
+        self.anew().map(|(tier, _)| tier.servers()).unwrap_or_default()
+    }
+
+    /// Whom it asks for an answer to `request`, and by which name.
+    pub fn server_of(&self, request: &RequestHead) -> Option<String> {
+        self.anew()?.0.server_of(request)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! What a store asks of a tier whose content others write at any moment: values in another program's memory.
+//!
+//! In: a request, as a site's policy judges it. Out: a value that answers it, or why there is none. Nothing here knows what lies
+//! there. So such a tier is asked for whatever memory has no fresh answer to, before the origin is, and what it brings is a
+//! copy, which memory uses for a short while. Between the question and its answer something may be invalidated: a ticket
+//! tells that.
+//! Most tiers have nothing of the kind, and take every default.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use larder_http::message::RequestHead;
+
+use crate::fill::BoxFuture;
+use crate::key::CacheKey;
+use crate::vocabulary::Vocabulary;
+
+/// Values that others write.
+pub trait Ask<V: Vocabulary> {
+    /// Whether it is such a tier. Only [`ask`](Self::ask) finds what lies there.
+    fn is_asked_anew(&self) -> bool {
+        false
+    }
+
+    /// Whether it is asked at all for an answer to `request` at a site with this policy. Never waits.
+    fn may_ask(&self, _request: &RequestHead, _policy: &V::Policy) -> bool {
+        false
+    }
+
+    /// The longest that one call of [`ask`](Self::ask) takes.
+    fn asks_within(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// Asks it for an answer to `request`, as a site's policy judges it.
+    ///
+    /// # Cancel safety
+    /// Dropped, what comes is for nobody.
+    fn ask<'a>(&'a self, _request: &'a RequestHead, _policy: &'a V::Policy) -> BoxFuture<'a, Asked<V>> {
+        Box::pin(std::future::ready(Asked::Absent))
+    }
+
+    /// Whether nothing under the base of `key` was invalidated since what has this ticket was asked for. Under the lock of a
+    /// shard of the memory.
+    fn is_current(&self, _key: &CacheKey, _ticket: u64) -> bool {
+        true
+    }
+
+    /// A purge has named what memory has under `key`, and so what lies there under its base, which came from it or will be found in
+    /// its place. Nothing of that is used before it is gone.
+    fn disown(&self, _key: &CacheKey) {}
+
+    /// Whom it asks, in words.
+    fn servers(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Whom it asks for an answer to `request`, and by which name, in words.
+    fn server_of(&self, _request: &RequestHead) -> Option<String> {
+        None
+    }
+}
+
+/// What asking came to.
+pub enum Asked<V: Vocabulary> {
+    /// A value that answers the request.
+    Found(Box<FoundValue<V>>),
+    /// There is none. What was found of it before is not there any more.
+    Absent,
+    /// There is one, and not for this request.
+    Unfit,
+    /// None can be had at this moment, whoever asks.
+    Unusable,
+}
+
+/// A value that was found, as the response that it stands for.
+pub struct FoundValue<V: Vocabulary> {
+    /// Its head.
+    pub head: V::Head,
+    /// Its body.
+    pub body: Bytes,
+    /// What [`is_current`](Ask::is_current) compares.
+    pub ticket: u64,
+}

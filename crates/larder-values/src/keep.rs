@@ -1,0 +1,70 @@
+//! What larder writes there, where it is to.
+//!
+//! In: a response that memory has taken, under the lock of memory's shard. Out: its value in the queue, behind all that was queued
+//! for the name before; nothing waits. A response that makes no value of the store's format takes the place of one that made
+//! some, so that one is deleted, as far as its server is asked at the moment.
+//! No body is filled here while it arrives: a value is small, and is written as a whole.
+
+use std::sync::Arc;
+
+use larder_cache::StoredHead;
+use larder_http::authority::Authority;
+use larder_remote::RemoteKey;
+use larder_tier::{CacheKey, Entry, Fill, Keep, TargetUri};
+
+use crate::format::{self, NotWritten};
+use crate::{HttpCaching, Values};
+
+impl Keep<HttpCaching> for Values {
+    /// It is no place for what memory has no room for.
+    fn takes(&self, _key: &CacheKey, _head: Option<&StoredHead>) -> bool {
+        false
+    }
+
+    fn max_object(&self) -> u64 {
+        0
+    }
+
+    fn begin_fill(self: Arc<Self>, _key: &CacheKey, _declared: Option<u64>) -> Option<Box<dyn Fill>> {
+        None
+    }
+
+    fn put(self: Arc<Self>, entry: &Entry<'_, StoredHead>) {
+        let Ok(name) = self.name_to_write(entry.key) else { return };
+        let base = (entry.key.base(), entry.key.hash());
+        let value = format::value(&self.settings, entry, self.clock.now());
+        self.notes.write(base, entry.number, |is_new| match value {
+            // Where the queue has no room, or the server fails, what lies there is as fresh as it was.
+            Ok((value, lifetime)) if is_new => self.servers.set(&name, value, lifetime),
+            Ok(_) => {}
+            Err(_) => self.servers.delete_if_up(&name),
+        });
+    }
+
+    fn forget(&self, key: &CacheKey, _identity: u64) {
+        if let Ok(name) = self.name_to_write(key) {
+            self.notes.write((key.base(), key.hash()), u64::MAX, |_| self.servers.delete_if_up(&name));
+        }
+    }
+}
+
+impl Values {
+    /// The name under which a response under `key` is written; or why it is not.
+    pub(crate) fn name_to_write(&self, key: &CacheKey) -> Result<RemoteKey, NotWritten> {
+        if !self.settings.write {
+            return Err(NotWritten::ByApplication);
+        }
+        // Anything but the scheme: what the rule adds, the content of a QUERY, or that it is a part.
+        let uri = TargetUri::of_key(key).filter(|_| !key.has_more_parts()).ok_or(NotWritten::KeyParts)?;
+        let authority = self.served(&uri).ok_or(NotWritten::Host)?;
+        // A stranger's port would choose what others get.
+        if !self.settings.key.has_host() && has_port(&authority) {
+            return Err(NotWritten::Host);
+        }
+        self.settings.key.of_uri(&uri).ok_or(NotWritten::KeyParts)
+    }
+}
+
+fn has_port(authority: &Authority) -> bool {
+    authority.as_str() != authority.host()
+}

@@ -1,0 +1,46 @@
+//! The owner's side of values: little of it, since nothing lies here.
+//!
+//! In: the end of the process, and the looks of who tends stores. Out: what is queued is carried out, within a bound; and one line
+//! for the operator where nothing is believed any more.
+//! A store that no config has named for a while may have missed invalidations. It is believed all the same: nobody could tell its
+//! values from others, and most of them are the application's own affair.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use larder_tier::Run;
+use larder_tier::backlog::Backlog;
+use larder_tier::tier::{Admit, DirectoryFigures, TierEvent};
+
+use crate::Values;
+
+/// How long the end waits for the servers.
+const CLOSE_MAX: Duration = Duration::from_secs(10);
+
+impl Run for Values {
+    fn open(&self, _admit: &Arc<Admit>, _is_believed: bool) {}
+
+    fn borrow_from(&self, _backlog: &Arc<Backlog>) {}
+
+    fn limit_files(&self, _files: usize) {}
+
+    fn close(&self) {
+        self.servers.drained(CLOSE_MAX);
+    }
+
+    fn figures(&self) -> Vec<DirectoryFigures> {
+        Vec::new()
+    }
+
+    fn take_event(&self, store: &str) -> Option<TierEvent> {
+        if !self.notes.is_everything() || self.is_told.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        let text = format!(
+            "store {store}: more deletions wait for memcached than can be noted; its values are not used until larder \
+             starts again"
+        );
+        Some(TierEvent { kind: "values-unknown", subject: None, is_warning: true, text })
+    }
+}

@@ -1,0 +1,98 @@
+//! Values in memcached of a store of the config, put to work.
+//!
+//! In: what the config says of them, and which sites use the store. Out: the tier, and the hosts that it is for. Which servers, keys and
+//! formats there are is decided when the store is made; the hosts are those of the config in force.
+
+use std::sync::Arc;
+
+use larder_cache::purge::Scope;
+use larder_config::{CacheMode, Config, Memcached, Name, Settings, Site, ValueKeyPart};
+use larder_http::time::Clock;
+use larder_observe::Diagnostics;
+use larder_remote::memcached::{Codings, MemcachedSettings, Placement, RemoteServer};
+use larder_remote::{Address, RemoteError, SystemNames};
+use larder_values::{Format, KeyPart, KeyTemplate, ServedHosts, Values, ValuesSettings};
+
+/// Starts the tier. No server is connected before something is asked or written.
+///
+/// # Errors
+/// The servers are outside of their bounds together, or there is no thread.
+pub(super) fn start(
+    config: &Memcached,
+    max_object: u64,
+    clock: &Clock,
+    diagnostics: &Diagnostics,
+) -> Result<Arc<Values>, RemoteError> {
+    let servers = MemcachedSettings {
+        servers: servers(config)?,
+        placement: match config.ring {
+            larder_config::Ring::Ketama => Placement::Ketama,
+            larder_config::Ring::Consistent => Placement::Consistent,
+            larder_config::Ring::Nginx => Placement::Nginx,
+        },
+        timeout: config.timeout,
+        max_object: usize::try_from(max_object).unwrap_or(usize::MAX),
+        codings: Codings { gzip_flag: config.gzip_flag, zlib_flag: config.zlib_flag },
+    };
+    let settings = ValuesSettings {
+        key: KeyTemplate::new(config.key.parts().iter().map(part).collect()),
+        format: match config.format {
+            larder_config::ValueFormat::Body => Format::Body,
+            larder_config::ValueFormat::Http => Format::Http,
+        },
+        near: config.near,
+        // A checked config has a type that can be a field's value.
+        default_type: config
+            .default_type
+            .as_str()
+            .parse()
+            .unwrap_or(http::HeaderValue::from_static("application/octet-stream")),
+        write: config.write,
+        max_object,
+        timeout: config.timeout,
+    };
+    Values::start(settings, servers, Arc::new(SystemNames), clock, diagnostics)
+}
+
+fn servers(config: &Memcached) -> Result<Vec<RemoteServer>, RemoteError> {
+    let server = |entry: &larder_config::RemoteServerEntry| {
+        let address = Address::parse(entry.server.as_str())?;
+        Ok(RemoteServer { address, weight: entry.weight })
+    };
+    config.servers.iter().map(server).collect()
+}
+
+fn part(part: &ValueKeyPart) -> KeyPart {
+    match part {
+        ValueKeyPart::Text(text) => KeyPart::Text(text.clone()),
+        ValueKeyPart::Scheme => KeyPart::Scheme,
+        ValueKeyPart::Host => KeyPart::Host,
+        ValueKeyPart::Path => KeyPart::Path,
+        ValueKeyPart::Query => KeyPart::Query,
+        ValueKeyPart::Target => KeyPart::Target,
+        ValueKeyPart::Cookie(name) => KeyPart::Cookie(name.as_str().to_owned()),
+        ValueKeyPart::Field(name) => KeyPart::Field(name.clone()),
+    }
+}
+
+/// The hosts whose responses go to a store: those of the sites that use it. An exact host goes before the longest wildcard, and that
+/// before the site without hosts, as for requests.
+pub(super) fn served(config: &Config, store: &Name) -> Arc<ServedHosts> {
+    let (mut hosts, mut otherwise) = (Vec::new(), false);
+    for site in &config.sites {
+        let is_in = uses(config, site, store);
+        otherwise |= is_in && site.hosts.is_empty();
+        hosts.extend(site.hosts.iter().map(|host| (host.as_str(), is_in)));
+    }
+    let scope = Scope::of_sites(hosts, otherwise);
+    Arc::new(move |host| scope.holds(host))
+}
+
+fn uses(config: &Config, site: &Site, store: &Name) -> bool {
+    let rules = site.rules.iter().map(|rule| Some(&rule.settings)).chain([None]);
+    let mut resolved = rules.map(|rule| Settings::resolve(rule, &site.settings, &config.defaults.settings));
+    resolved.any(|resolved| {
+        let is_it = resolved.store == *store || resolved.place.iter().any(|place| place.store == *store);
+        is_it && resolved.cache == CacheMode::Auto
+    })
+}

@@ -1,0 +1,13 @@
+<?php
+// The shop itself. A proxy in front puts its pages together.
+
+use Shop\Kernel;
+use Symfony\Component\HttpFoundation\Request;
+
+require __DIR__.'/../autoload.php';
+
+$kernel = new Kernel('prod', false);
+$request = Request::createFromGlobals();
+$response = $kernel->handle($request);
+$response->send();
+$kernel->terminate($request, $response);
