@@ -30,6 +30,8 @@ pub(crate) struct Answer {
     pub(crate) body: Vec<u8>,
     /// Status line, fields and the empty line; as text, in HTTP/2 too.
     pub(crate) head_bytes: usize,
+    /// Its body comes in chunks.
+    pub(crate) is_chunked: bool,
 }
 
 /// One request.
@@ -42,13 +44,20 @@ pub(crate) fn ask(address: SocketAddr, version: Version, request: &Request) -> R
     for field in &request.fields {
         command.args(["-H", field]);
     }
-    command.arg("-g").arg("-o").arg(file.path()).args(["-w", "%{http_code} %{size_header}"]);
+    command
+        .arg("-g")
+        .arg("-o")
+        .arg(file.path())
+        .args(["-w", "%{http_code} %{size_header} %header{transfer-encoding}"]);
     let printed = output_within(command.arg(format!("http://{address}{}", request.target)), CURL_MAX)?;
-    let (status, head) = printed.trim().split_once(' ').context("curl's figures")?;
+    let mut words = printed.split_whitespace();
+    let mut next = || words.next().context("curl's figures");
+    let (status, head, coding) = (next()?, next()?, next().ok());
     Ok(Answer {
         status: status.parse().context("curl's status")?,
         body: std::fs::read(file.path())?,
         head_bytes: head.parse().context("curl's size of the head")?,
+        is_chunked: coding.is_some(),
     })
 }
 

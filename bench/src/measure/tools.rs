@@ -18,8 +18,9 @@ const TOOLS: &[Tool] = &[
     Tool {
         program: "ab",
         from: From::Apt("apache2-utils"),
-        targets: &["connections", "microcache", "wordpress"],
+        targets: &["connections", "microcache", "wordpress", "fragments"],
     },
+    Tool { program: "memcached", from: From::Apt("memcached"), targets: &["fragments"] },
     Tool { program: "wrk", from: From::Apt("wrk"), targets: WRK_FOR },
     Tool { program: "haproxy", from: From::Apt("haproxy"), targets: HAPROXY_FOR },
     Tool { program: "h2o", from: From::Apt("h2o"), targets: H2O_FOR },

@@ -14,7 +14,7 @@ use super::machine::Passed;
 
 /// By so many bytes heads of one answer differ: digits of ages, of lifetimes and of a server's own numbers.
 const HEAD_VARIES_BYTES: f64 = 16.0;
-/// Frames and fields of an answer over HTTP/2, beyond the body and at most.
+/// Chunks of an answer over HTTP/1, and frames and fields of one over HTTP/2, beyond the body and at most.
 const FRAMES_SHARE: f64 = 0.02;
 const FRAMES_BYTES: f64 = 64.0;
 /// Connections that may be opened beside those of the load: the tool tries the address, an origin is checked.
@@ -41,7 +41,12 @@ pub(super) fn right_bytes(driven: &Driven, load: &Load, looked_at: [&Answer; 2])
     let (least, most) = match load.protocol() {
         Protocol::Http1 => {
             let sizes = looked_at.map(|answer| (answer.head_bytes + answer.body.len()) as f64);
-            (sizes[0].min(sizes[1]) - HEAD_VARIES_BYTES, sizes[0].max(sizes[1]) + HEAD_VARIES_BYTES)
+            let most = looked_at.map(|answer| match answer.is_chunked {
+                true => answer.body.len() as f64 * FRAMES_SHARE + FRAMES_BYTES,
+                false => 0.0,
+            });
+            let most = (sizes[0] + most[0]).max(sizes[1] + most[1]);
+            (sizes[0].min(sizes[1]) - HEAD_VARIES_BYTES, most + HEAD_VARIES_BYTES)
         }
         // Fields are compressed, by what has been sent before on the same connection.
         Protocol::Http2 => {
@@ -123,7 +128,7 @@ mod tests {
     }
 
     fn answer(head_bytes: usize, body: usize) -> Answer {
-        Answer { status: 200, body: vec![0; body], head_bytes }
+        Answer { status: 200, body: vec![0; body], head_bytes, is_chunked: false }
     }
 
     #[test]
@@ -148,6 +153,18 @@ mod tests {
         check(&HTTP2, 134, 30.0, false);
         check(&HTTP2, 134, 600.0, false);
         check(&HTTP2, 8357, 8400.0, true);
+    }
+
+    #[test]
+    fn chunks_are_longer_than_their_content() {
+        let chunked = Answer { is_chunked: true, ..answer(260, 9300) };
+        for (received, right) in [(9625.0, true), (9560.0, true), (10_400.0, false), (8000.0, false)] {
+            assert_eq!(
+                right_bytes(&driven(received), &KEPT, [&chunked, &chunked]).is_ok(),
+                right,
+                "{received}"
+            );
+        }
     }
 
     #[test]

@@ -44,6 +44,11 @@ pub trait Pieces: Send + Sync {
     fn file(&self) -> Option<BorrowedFd<'_>> {
         None
     }
+
+    /// The SHA-256 of all pieces, where it is made once and kept.
+    fn digest(&self) -> Option<[u8; 32]> {
+        None
+    }
 }
 
 impl Pieces for Vec<Bytes> {

@@ -94,6 +94,11 @@ impl MatchedRule {
         self.site().settings_at(self.rule)
     }
 
+    /// Whether it is the rule of these numbers.
+    pub(crate) fn is(&self, site: usize, rule: usize) -> bool {
+        (self.site, self.rule) == (site, rule)
+    }
+
     /// The same once more, for a request that may wait.
     fn again(&self) -> Self {
         Self {

@@ -276,6 +276,10 @@ impl Pieces for StoredBody {
     fn pieces(&self) -> &[Bytes] {
         &self.pieces
     }
+
+    fn digest(&self) -> Option<[u8; 32]> {
+        self.digest()
+    }
 }
 
 /// A stored response, as the index hands it out.
@@ -365,6 +369,10 @@ fn identity(head: &StoredHead) -> u64 {
 impl Pieces for StoredResponse {
     fn pieces(&self) -> &[Bytes] {
         self.body.pieces()
+    }
+
+    fn digest(&self) -> Option<[u8; 32]> {
+        self.body.digest()
     }
 }
 

@@ -38,7 +38,11 @@ pub enum Theme {
     Plain,
     /// It greets its visitor by the first digit of the cookie `visitor`. The page as a whole is that of the first half.
     Visitor,
-    /// Its fragments take their time, and may not be stored.
+    /// Its template reads the request field `X-Number` into a variable, and makes nothing of it.
+    Number,
+    /// Its fragments may not be stored.
+    Unstored,
+    /// They take their time besides.
     Slow,
 }
 
@@ -77,6 +81,15 @@ impl FragmentedPage {
         format!("/page/{}/{}/{fragments}x{fragment_bytes}/{bytes}", self.form.word(), self.theme.word())
     }
 
+    /// What its fragments are asked for by.
+    pub fn parts(&self) -> impl Iterator<Item = String> {
+        (0..self.fragments).map(|number| self.part(number))
+    }
+
+    fn part(&self, number: usize) -> String {
+        format!("/page/part/{}/{number}/{}", self.theme.word(), self.fragment_bytes)
+    }
+
     /// The same page in another form.
     pub fn written(self, form: Form) -> Self {
         Self { form, ..self }
@@ -85,12 +98,18 @@ impl FragmentedPage {
     /// The page as a visitor with this cookie gets it, whatever its form.
     pub fn page(&self, visitor: usize) -> Vec<u8> {
         let greeting = GREETINGS[usize::from(visitor >= SECOND_FROM)];
-        self.joined(greeting, |number| part(number, self.fragment_bytes))
+        self.written(Form::Whole).joined(greeting, |number| part(number, self.fragment_bytes))
     }
 
     /// As it is written.
     pub fn content(&self) -> Vec<u8> {
         let greeting = match self.form {
+            Form::Ssi if self.theme == Theme::Number => {
+                "<!--#set var=\"number\" value=\"$http_x_number\" -->".to_owned()
+            }
+            Form::Esi if self.theme == Theme::Number => {
+                "<esi:assign name=\"NUMBER\" value=\"$(HTTP_X_NUMBER)\"/>".to_owned()
+            }
             Form::Ssi => {
                 // nginx takes `$` for the beginning of a name in patterns too, so the end of a value cannot decide.
                 let [first, second] = GREETINGS;
@@ -101,7 +120,7 @@ impl FragmentedPage {
             Form::Esi | Form::Whole => GREETINGS[0].to_owned(),
         };
         self.joined(&greeting, |number| {
-            let target = format!("/page/part/{}/{number}/{}", self.theme.word(), self.fragment_bytes);
+            let target = self.part(number);
             match self.form {
                 Form::Whole => part(number, self.fragment_bytes),
                 Form::Ssi => format!("<!--#include virtual=\"{target}\" -->"),
@@ -113,6 +132,7 @@ impl FragmentedPage {
     /// Text, a fragment, text, and so on. The greeting stands behind the first text.
     fn joined(&self, greeting: &str, fragment: impl Fn(usize) -> String) -> Vec<u8> {
         let greets = self.theme == Theme::Visitor;
+        let reads = self.theme == Theme::Number && self.form != Form::Whole;
         let greeting_bytes = if greets { GREETINGS[0].len() } else { 0 };
         let own = self.bytes.saturating_sub(self.fragments * self.fragment_bytes + greeting_bytes);
         let runs = self.fragments + 1;
@@ -121,7 +141,7 @@ impl FragmentedPage {
             // What does not divide evenly stands in the last.
             let rest = if number == self.fragments { own % runs } else { 0 };
             text(&mut page, own / runs + rest);
-            if number == 0 && greets {
+            if number == 0 && (greets || reads) {
                 page.push_str(greeting);
             }
             if number < self.fragments {
@@ -166,13 +186,15 @@ impl Form {
 }
 
 impl Theme {
-    const ALL: [Self; 3] = [Self::Plain, Self::Visitor, Self::Slow];
+    const ALL: [Self; 5] = [Self::Plain, Self::Visitor, Self::Number, Self::Unstored, Self::Slow];
 
     /// As targets have it.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Plain => "plain",
             Self::Visitor => "visitor",
+            Self::Number => "number",
+            Self::Unstored => "unstored",
             Self::Slow => "slow",
         }
     }
@@ -189,12 +211,14 @@ pub fn answer(path: &str) -> Option<Answer> {
         return Some(Answer { content: page.content(), is_esi, may_be_stored: true, delay: Duration::ZERO });
     }
     let mut segments = path.strip_prefix("/page/part/")?.split('/');
-    let is_slow = Theme::of(segments.next()?)? == Theme::Slow;
+    let theme = Theme::of(segments.next()?)?;
+    let is_slow = theme == Theme::Slow;
+    let may_be_stored = !is_slow && theme != Theme::Unstored;
     let number = segments.next()?.parse().ok()?;
     let bytes = segments.next()?.parse().ok().filter(|bytes| *bytes <= BYTES_MAX)?;
     let delay = if is_slow { SLOW } else { Duration::ZERO };
     let content = part(number, bytes).into_bytes();
-    segments.next().is_none().then_some(Answer { content, is_esi: false, may_be_stored: !is_slow, delay })
+    segments.next().is_none().then_some(Answer { content, is_esi: false, may_be_stored, delay })
 }
 
 /// A fragment. It begins with its number, so that two of a page are not the same.
@@ -254,6 +278,12 @@ mod tests {
                 let end = text[at..].find(ends).unwrap() + at;
                 let part = content_of(&text[at + begins.len()..end]);
                 text.replace_range(at..end + ends.len(), &part);
+            }
+        }
+        for (begins, ends) in [("<!--#set ", "-->"), ("<esi:assign ", "/>")] {
+            if let Some(at) = text.find(begins) {
+                let end = text[at..].find(ends).unwrap() + at + ends.len();
+                text.replace_range(at..end, "");
             }
         }
         if let Some(at) = text.find("<!--#if ") {

@@ -4,9 +4,11 @@
 //! a thousand visitors; a fragment that lives for 100 ms. Also a page of 75 KB of twenty fragments, and 75 KB that are looked through
 //! for directives and have none. Out: the figures of the runner, a table of pages behind slow fragments (slow.rs), and the targets.
 //! Each server is asked for its template, or for the page, and each answer has to be the page byte for byte.
-//! Deliberately absent: fragments in memcached.
+//! Fragments in memcached are values.rs, and the setup that others have published is published.rs.
 
+mod published;
 mod slow;
+mod values;
 
 use std::path::Path;
 
@@ -69,11 +71,20 @@ const SECOND: usize = 702;
 /// Measures, prints the tables and writes them to bench/results.
 pub(super) fn run(root: &Path) -> Result<()> {
     let kit = Kit::new(root)?;
-    let scenarios =
-        [kept(&kit), anew(&kit), visitors(&kit), brief(&kit), large(&kit), without_directives(&kit)];
+    let mut scenarios = vec![
+        kept(&kit),
+        anew(&kit),
+        visitors(&kit),
+        brief(&kit),
+        large(&kit),
+        without_directives(&kit),
+        values::scenario(&kit),
+    ];
+    scenarios.extend(published::scenarios(&kit));
     let outcome = measure(&kit, &scenarios, Pace::USUAL)?;
     let slow = slow::run(&kit)?;
     let mut judged = judge(&outcome)?;
+    judged.push(values::judge(&outcome)?);
     judged.extend(slow::judge(&slow));
     Page {
         name: "fragments",
@@ -90,15 +101,17 @@ fn how() -> String {
          answer was the same page byte for byte, put together from a stored template and stored fragments, or stored whole \
          (\"{WHOLE}\"). larder runs bench/full.toml, everything on, but where the table says otherwise. nginx: `ssi on` and `proxy_cache` \
          on tmpfs for template and fragments; Varnish: `do_esi` and memory. \"{KEPT}\": {} bytes, of which ten times {} are fragments. \
-         \"{ANEW}\": each request has another value of a field that nothing reads (bench/load/numbered.lua), so no page that larder \
-         keeps can be used. \"{VISITORS}\": the page greets its visitor by a cookie (bench/load/visitors.lua); nginx has the same `if`. \
+         \"{ANEW}\": each request has another value of a field that the template reads into a variable (bench/load/numbered.lua), so no \
+         page that larder keeps can be used. \"{VISITORS}\": the page greets its visitor by a cookie (bench/load/visitors.lua); nginx has the same `if`. \
          \"{BRIEF}\": larder with `override_ttl = \"100ms\"` for one of the ten fragments, and nothing used stale. \"{LARGE}\": {} bytes, of \
          which 20 times {} are fragments. \"{PLAIN}\": larder with `assemble = \"ssi\"` and with `assemble = \"off\"`, and nothing else; nginx \
-         with `ssi on` and without. {}",
+         with `ssi on` and without. {} {} {}",
         PAGE.bytes,
         PAGE.fragment_bytes,
         LARGE_PAGE.bytes,
         LARGE_PAGE.fragment_bytes,
+        values::how(),
+        published::how(),
         slow::how(),
     )
 }
@@ -136,10 +149,11 @@ fn kept(kit: &Kit) -> Scenario<'_> {
 }
 
 fn anew(kit: &Kit) -> Scenario<'_> {
-    let mut rows = rows(kit, PAGE);
+    let page = FragmentedPage { theme: Theme::Number, ..PAGE };
+    let mut rows = rows(kit, page);
     // The peers put each page together anew as it is.
     rows.truncate(3);
-    let mut scenario = Scenario::hit(ANEW, &PAGE.target(), PAGE.page(FIRST), rows);
+    let mut scenario = Scenario::hit(ANEW, &page.target(), page.page(FIRST), rows);
     scenario.load = Load::Wrk { connections: 64, script: Some("numbered.lua") };
     scenario
 }

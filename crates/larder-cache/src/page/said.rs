@@ -92,6 +92,11 @@ impl PartSaid {
         }
     }
 
+    /// What the same part says at another age, with another time left.
+    pub fn at(&self, age_seconds: u64, ttl_seconds: i64) -> Self {
+        Self { age_seconds: Some(age_seconds), ttl_seconds: Some(ttl_seconds), ..self.clone() }
+    }
+
     /// What is left of a lifetime; negative where it is over.
     pub(super) fn left(&self, lifetime_seconds: i64) -> i64 {
         lifetime_seconds.saturating_sub(self.age())

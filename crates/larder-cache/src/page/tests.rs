@@ -242,6 +242,15 @@ fn age_and_date_are_of_the_part_that_ends_first() {
 }
 
 #[test]
+fn a_part_says_the_same_at_another_age() {
+    for lines in [&[("cache-control", "max-age=60"), ("date", DATE)][..], &[("date", DATE)]] {
+        let (then, now) = (said(&aged(lines, 5, 55)), said(&aged(lines, 25, 35)));
+        assert_eq!(format!("{:?}", then.at(25, 35)), format!("{now:?}"));
+        assert_ne!(format!("{then:?}"), format!("{now:?}"));
+    }
+}
+
+#[test]
 fn what_a_page_varies_by_is_said_but_for_what_makes_it_private() {
     let all: Vec<PartSaid> = [
         part(&[("vary", "x-a, accept-encoding"), ("cache-control", "max-age=9")]),

@@ -14,6 +14,7 @@ use http_body::Frame;
 use larder_http::body::{Body, BodyError, Pieces, Stream};
 
 use super::GOOD_BYTES;
+use super::tag::{DIGESTED_BYTES_MAX, Digest, digest_of};
 
 /// The chunks of a body of which all is in memory, and who keeps them counted.
 pub(crate) type WholeBody = (VecDeque<Bytes>, Option<Arc<dyn Pieces>>);
@@ -26,6 +27,8 @@ pub(crate) struct PartBody {
     ahead_bytes: usize,
     /// Who keeps the chunks counted against a store's cap.
     owner: Option<Arc<dyn Pieces>>,
+    /// They are all that the owner has.
+    is_all_of_owner: bool,
     rest: Option<Stream>,
 }
 
@@ -38,7 +41,8 @@ impl PartBody {
             Body::Pieces { owner, range } => {
                 let ahead: VecDeque<_> = within(owner.pieces(), range).collect();
                 let ahead_bytes = ahead.iter().map(Bytes::len).sum();
-                Self { ahead, ahead_bytes, owner: Some(owner), rest: None }
+                let is_all_of_owner = owner.pieces().iter().map(Bytes::len).sum::<usize>() == ahead_bytes;
+                Self { ahead, ahead_bytes, owner: Some(owner), is_all_of_owner, rest: None }
             }
             Body::Stream { stream, .. } => Self { rest: Some(stream), ..Self::default() },
         }
@@ -60,9 +64,29 @@ impl PartBody {
         self.is_whole().then(|| Self {
             ahead: self.ahead.clone(),
             owner,
+            is_all_of_owner: self.is_all_of_owner,
             rest: None,
             ahead_bytes: self.ahead_bytes,
         })
+    }
+
+    /// Whether it is whole, and so long.
+    pub(crate) fn has_length(&self, bytes: u64) -> bool {
+        self.is_whole() && self.ahead_bytes as u64 == bytes
+    }
+
+    /// Its owner, where it is all that the owner has.
+    pub(super) fn sole_owner(&self) -> Option<&Arc<dyn Pieces>> {
+        self.owner.as_ref().filter(|_| self.is_all_of_owner)
+    }
+
+    /// The SHA-256 of all of it, where it is whole, and not so long that making it takes too much time.
+    pub(super) fn digest(&self) -> Option<Digest> {
+        if !self.is_whole() || self.ahead_bytes as u64 > DIGESTED_BYTES_MAX {
+            return None;
+        }
+        let kept = self.sole_owner().and_then(|owner| owner.digest());
+        kept.or_else(|| digest_of(self.ahead.iter()))
     }
 
     /// Its chunks, where it is whole, and who keeps them.
@@ -143,6 +167,7 @@ impl PartBody {
     pub(crate) fn pop(&mut self) -> Option<Bytes> {
         let bytes = self.ahead.pop_front()?;
         self.ahead_bytes -= bytes.len();
+        self.is_all_of_owner = false;
         Some(bytes)
     }
 
@@ -213,5 +238,19 @@ mod tests {
     fn what_is_whole_can_be_had_twice() {
         let body = PartBody::new(Body::Pieces { owner: pieces(&["ab", "cd"]), range: 0..4 });
         assert_eq!(body.copy().unwrap().joined().unwrap(), body.joined().unwrap());
+    }
+
+    #[test]
+    fn a_digest_is_of_the_bytes_that_are_there() {
+        let whole = PartBody::new(Body::Pieces { owner: pieces(&["abc", "def"]), range: 0..6 });
+        let part = PartBody::new(Body::Pieces { owner: pieces(&["abc", "def"]), range: 1..6 });
+        let full = PartBody::new(Body::Full(Bytes::from_static(b"bcdef")));
+        assert_eq!((whole.sole_owner().is_some(), part.sole_owner().is_some()), (true, false));
+        assert_eq!(part.digest(), full.digest());
+        assert_ne!(part.digest(), whole.digest());
+        let mut sent = whole.copy().unwrap();
+        sent.pop();
+        assert_eq!(sent.digest(), PartBody::new(Body::Full(Bytes::from_static(b"def"))).digest());
+        assert!(sent.digest().is_some());
     }
 }

@@ -16,6 +16,7 @@ use larder_http::body::Pieces;
 
 use super::TEMPLATE_AHEAD_BYTES;
 use super::body::PartBody;
+use super::tag::{DIGESTED_BYTES_MAX, Digest, digest_of};
 
 /// The window never grows beyond this.
 const WINDOW_BYTES_MAX: u64 = 8 * TEMPLATE_AHEAD_BYTES;
@@ -37,6 +38,8 @@ pub(crate) struct TemplateText {
     kept: Vec<Range<u64>>,
     /// Who keeps the chunks counted.
     owner: Option<Arc<dyn Pieces>>,
+    /// They are all that the owner has.
+    is_all_of_owner: bool,
     /// What it fills.
     slot: SlotId,
     /// Nobody wants it any more.
@@ -80,6 +83,7 @@ impl TemplateText {
             is_broken: false,
             kept: Vec::new(),
             owner: None,
+            is_all_of_owner: body.sole_owner().is_some(),
         };
         if body.is_whole() {
             if let Some((chunks, owner)) = body.into_whole() {
@@ -104,6 +108,15 @@ impl TemplateText {
     /// Who keeps it counted.
     pub(crate) fn owner(&self) -> Option<&Arc<dyn Pieces>> {
         self.owner.as_ref()
+    }
+
+    /// The SHA-256 of all of its text, where all of that is here, and not so long that making it takes too much time.
+    pub(super) fn digest(&self) -> Option<Digest> {
+        if !self.is_whole() || self.held_bytes != self.read || self.read > DIGESTED_BYTES_MAX {
+            return None;
+        }
+        let kept = self.owner.as_ref().filter(|_| self.is_all_of_owner).and_then(|owner| owner.digest());
+        kept.or_else(|| digest_of(self.chunks()))
     }
 
     /// All of its chunks.

@@ -17,6 +17,7 @@ mod page;
 mod queue;
 mod slots;
 mod stream;
+mod tag;
 mod tally;
 mod told;
 mod whole;
@@ -29,10 +30,12 @@ pub(crate) use slots::KeptPages;
 pub(crate) use stream::PageStream;
 pub(crate) use tally::Tally;
 pub(crate) use told::PageTold;
-pub(crate) use whole::{WholePage, entity_tag};
+pub(crate) use whole::WholePage;
 
 /// A body goes into a page when it is whole, or when so much of it is there.
 pub(crate) const GOOD_BYTES: usize = 64 * 1024;
+/// Room that is made beforehand, for as many fragments as most pages have.
+const FEW: usize = 16;
 /// So much of a template is read ahead of what is delivered.
 const TEMPLATE_AHEAD_BYTES: u64 = 1 << 20;
 

@@ -21,12 +21,13 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::TEMPLATE_AHEAD_BYTES;
+use super::{FEW, TEMPLATE_AHEAD_BYTES};
 use super::ask::{FragmentResult, Fragments};
 use super::body::PartBody;
 use super::document::{At, TemplateText};
 use super::entry::{Bringing, FragmentEntry, FragmentPlace};
 use super::queue::{PagePiece, Queue};
+use super::tag::TagInput;
 use super::tally::Tally;
 use super::told::PageTold;
 use super::whole::WholePage;
@@ -117,6 +118,8 @@ impl Page {
             is_silent: settings.is_silent,
             escapes_html,
         };
+        let mut parts = Vec::with_capacity(FEW);
+        parts.push(said);
         let mut page = Self {
             run: Run::new(PageTemplate { uri, template }, run_settings),
             places: Arc::new(Semaphore::new(settings.at_once)),
@@ -127,10 +130,10 @@ impl Page {
             is_done: false,
             queue: Queue::default(),
             documents: vec![TemplateText::new(program, body, TEMPLATE_AHEAD_BYTES, SlotId::PAGE)],
-            asked: HashMap::default(),
+            asked: HashMap::with_capacity_and_hasher(FEW, foldhash::fast::RandomState::default()),
             tasks: JoinSet::new(),
             captured: Vec::new(),
-            parts: vec![said],
+            parts,
             detail: None,
             tally: Tally::default(),
             told: Arc::default(),
@@ -193,10 +196,12 @@ impl Page {
         if !self.is_done || !self.documents.iter().all(TemplateText::is_whole) {
             return None;
         }
-        let (mut whole, size_max) = (WholePage::default(), self.settings.page_size);
+        let (mut whole, size_max) = (WholePage::for_parts(self.parts.len()), self.settings.page_size);
+        let mut tag = TagInput::for_parts(self.parts.len());
         let documents = &self.documents;
         let is_there = self.queue.walk(SlotId::PAGE, &mut |piece| match piece {
-            PagePiece::Text { document, range } => documents.get(*document).is_some_and(|document| {
+            PagePiece::Text { document: index, range } => documents.get(*index).is_some_and(|document| {
+                tag.text(*index, range, || document.digest());
                 let mut range = range.clone();
                 while !range.is_empty() {
                     let At::Bytes(bytes) = document.at(&range) else { return false };
@@ -206,11 +211,13 @@ impl Page {
                 whole.length() <= size_max
             }),
             PagePiece::Own(bytes) => {
+                tag.value(bytes);
                 whole.push(bytes.clone());
                 whole.length() <= size_max
             }
             PagePiece::Body(body) => match body.copy().and_then(PartBody::into_whole) {
                 Some((chunks, owner)) => {
+                    tag.fragment(body.digest());
                     chunks.into_iter().for_each(|chunk| whole.push(chunk));
                     whole.hold(owner);
                     whole.length() <= size_max
@@ -224,6 +231,7 @@ impl Page {
             return None;
         }
         documents.iter().for_each(|document| whole.hold(document.owner().cloned()));
+        whole.set_tag(tag.finish());
         Some(whole)
     }
 

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use larder_assemble::{IncludeFailure, SlotId, SlotKind};
 use larder_http::target::reference::DocumentUri;
 
+use super::FEW;
 use super::body::PartBody;
 
 /// A piece of a page.
@@ -59,7 +60,9 @@ struct Slot {
 
 impl Default for Queue {
     fn default() -> Self {
-        Self { slots: vec![Slot::default()], path: vec![SlotId::PAGE.index()] }
+        let mut slots = Vec::with_capacity(FEW);
+        slots.push(Slot::default());
+        Self { slots, path: vec![SlotId::PAGE.index()] }
     }
 }
 

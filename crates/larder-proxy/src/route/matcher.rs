@@ -54,6 +54,11 @@ fn compile<N: Clone>(wanted: &[(N, ValueMatch)]) -> Result<Vec<(N, Wanted)>, reg
 }
 
 impl RuleTable {
+    /// Whether some rule asks for fields or cookies.
+    pub(super) fn asks_for_fields(&self) -> bool {
+        self.rules.iter().any(|rule| !rule.fields.is_empty() || !rule.cookies.is_empty())
+    }
+
     pub(super) fn new<'a>(matches: impl Iterator<Item = &'a RuleMatch>) -> Result<Self, regex::Error> {
         let (mut patterns, mut owners) = (Vec::new(), Vec::new());
         let (mut rules, mut pathless) = (Vec::new(), Rules::new());

@@ -103,6 +103,11 @@ impl Site {
         Ok(self.rules.first_match(&path, head).unwrap_or(self.decided.len() - 1))
     }
 
+    /// Whether it may depend on the fields of a request which rule holds for it.
+    pub(crate) fn asks_for_fields(&self) -> bool {
+        self.rules.asks_for_fields()
+    }
+
     /// What the rule of a number that [`Self::rule_for`] gave decides.
     pub(crate) fn settings_at(&self, rule: usize) -> &Arc<RuleSettings> {
         &self.decided[rule]

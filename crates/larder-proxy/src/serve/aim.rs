@@ -21,7 +21,7 @@ use larder_http::target::reference::DocumentUri;
 
 use crate::key;
 use crate::plan::Plan;
-use crate::settings::{FragmentSettings, RuleSettings};
+use crate::settings::{FragmentSettings, KeySettings, RuleSettings};
 
 /// Fields of the page's request that say nothing of its fragments. Those that begin with `content-` go as well.
 const OF_THE_PAGE: [HeaderName; 10] = [
@@ -58,13 +58,23 @@ pub(crate) struct Aimed {
     pub(crate) rule: usize,
     /// Whether the page's own origin is asked.
     pub(crate) is_of_own_origin: bool,
+    /// Whether fields of the page's request decide about rule or key, or reach the fragment's request otherwise than in
+    /// [`Aim::page`].
+    pub(crate) depends_on_fields: bool,
 }
 
 impl Aim {
     /// From the request of a page, under its rule, whose site has `origin`.
     pub(crate) fn new(page: &RequestHead, rule: &RuleSettings, origin: Option<usize>) -> Self {
         Self {
-            head: RequestHead { method: Method::GET, fields: fields_of(&page.fields), ..page.clone() },
+            head: RequestHead {
+                method: Method::GET,
+                scheme: page.scheme,
+                authority: page.authority.clone(),
+                target: page.target.clone(),
+                version: page.version,
+                fields: fields_of(&page.fields),
+            },
             settings: Arc::clone(&rule.fragments),
             set: rule.request.set.iter().map(|(name, _)| name.clone()).collect(),
             origin,
@@ -106,9 +116,14 @@ impl Aim {
         let rule = site.rule_for(&head).map_err(|_| IncludeFailure::Climbing)?;
         let settings = site.settings_at(rule);
         settings.request.apply(&mut head.fields);
+        let KeySettings { cookies, fields, .. } = &settings.key;
+        let depends_on_fields = !is_of_own_origin
+            || site.asks_for_fields()
+            || !settings.request.is_empty()
+            || !(cookies.is_empty() && fields.is_empty());
         let normal = key::normalise(&head.target, &settings.key);
         let sent_target = normal.map(|target| std::mem::replace(&mut head.target, target));
-        Ok(Aimed { head, sent_target, site: index, rule, is_of_own_origin })
+        Ok(Aimed { head, sent_target, site: index, rule, is_of_own_origin, depends_on_fields })
     }
 }
 

@@ -17,13 +17,12 @@ use larder_http::message::{Response, ResponseHead};
 use larder_http::target::reference::DocumentUri;
 use larder_http::time::WallTime;
 use larder_listen::Interims;
-use larder_store::StoredResponse;
 use parking_lot::Mutex;
 
 use super::aim::{Aim, Aimed};
 use super::content::Inside;
 use super::context::RequestContext;
-use super::kept::KeptLookup;
+use super::kept::{KeptLookup, KeptPage, Noted};
 use super::look;
 use super::used::{self, Used};
 use super::way::{looks_at_once, reply_to};
@@ -34,7 +33,6 @@ use crate::assemble::{
 use crate::exchange::{Exchange, Reply};
 use crate::fetch::ClientHop;
 use crate::fill::{coding_of, decoded};
-use crate::key;
 use crate::settings::RuleSettings;
 use crate::worker::Worker;
 use crate::worker_plan::WorkerPlan;
@@ -49,10 +47,17 @@ pub(super) struct ServedFragments {
     aim: Aim,
     asker: Asker,
     record: Option<LookRecord>,
+    /// A kept page of the same template for other requests.
+    other: Option<Arc<KeptPage>>,
 }
 
 impl ServedFragments {
-    pub(super) fn new(worker: &Arc<Worker>, exchange: &Exchange, record: Option<LookRecord>) -> Self {
+    pub(super) fn new(
+        worker: &Arc<Worker>,
+        exchange: &Exchange,
+        record: Option<LookRecord>,
+        other: Option<Arc<KeptPage>>,
+    ) -> Self {
         let (asker, settings) = (&exchange.asker, exchange.settings());
         let hop = ClientHop { takes_trailers: false, ..asker.hop };
         let origin = exchange.site().settings.origin;
@@ -62,35 +67,34 @@ impl ServedFragments {
             aim: Aim::new(&exchange.asked.head, settings, origin),
             asker: Asker { hop, ..asker.clone() },
             record,
+            other,
         }
     }
 
-    /// What was found for an exchange goes into the page; `None` for anything that is not fresh in memory.
-    fn note(&self, found: Option<(Exchange, usize, Arc<StoredResponse>)>) {
+    /// What was found goes into the page; `None` for anything that is not fresh in memory.
+    fn note(&self, found: Option<KeptLookup>) {
         let Some(record) = &self.record else { return };
         let mut record = record.lock();
         match (found, &mut *record) {
-            (Some((exchange, origin, stored)), Some(parts)) => {
-                let key = key::key(&exchange.asked.head, &exchange.settings().key, b"");
-                parts.push(KeptLookup { exchange, origin, key, stored });
-            }
+            (Some(found), Some(parts)) => parts.push(found),
             _ => *record = None,
         }
     }
 
-    /// The exchange for a fragment.
-    fn aim(&self, uri: &DocumentUri) -> Result<Exchange, IncludeFailure> {
-        let Aimed { head, sent_target, site, rule, is_of_own_origin } =
+    /// The exchange for a fragment, and whether more than what is stored depends on fields of the request.
+    fn aim(&self, uri: &DocumentUri) -> Result<(Exchange, bool), IncludeFailure> {
+        let Aimed { head, sent_target, site, rule, is_of_own_origin, depends_on_fields } =
             self.aim.at(&self.worker_plan.plan, uri)?;
         let route = MatchedRule::new(Guard::from_inner(Arc::clone(&self.worker_plan)), site, rule);
         let server = self.asker.server.filter(|_| is_of_own_origin);
         let asker = Asker { server, ..self.asker.clone() };
         let now = self.worker.proxy.clock.now();
-        Ok(Exchange::new(AskedRequest { head, sent_target, route }, asker, now))
+        Ok((Exchange::new(AskedRequest { head, sent_target, route }, asker, now), depends_on_fields))
     }
 
     /// What is in memory, or what brings it.
-    fn serve(&self, mut exchange: Exchange, takes_errors: bool) -> AskedFragment {
+    fn serve(&self, uri: &DocumentUri, aimed: (Exchange, bool), takes_errors: bool) -> AskedFragment {
+        let (mut exchange, depends_on_fields) = aimed;
         let inside = Inside { body: Body::Empty, websocket: false, announced: None };
         let origin = looks_at_once(&exchange, &inside);
         exchange.keyed = origin.is_some();
@@ -107,8 +111,12 @@ impl ServedFragments {
                     };
                     if let Some(reply) = used::answered(&context, &exchange, (used, now)) {
                         let answered = fragment(&self.worker, &exchange, takes_errors, reply);
-                        let found = fresh.filter(|_| answered.is_ok() && self.record.is_some());
-                        self.note(found.map(|stored| (exchange, origin, stored)));
+                        let found = answered.as_ref().ok().zip(fresh).filter(|_| self.record.is_some());
+                        self.note(found.map(|(fragment, stored)| {
+                            let uri = uri.clone();
+                            let noted = Noted { uri, exchange, stored, depends_on_fields };
+                            KeptLookup::new(noted, fragment)
+                        }));
                         return AskedFragment::Now(answered);
                     }
                 }
@@ -127,8 +135,14 @@ impl ServedFragments {
 
 impl Fragments for ServedFragments {
     fn ask(&self, uri: &DocumentUri, takes_errors: bool) -> AskedFragment {
+        if let Some(other) = &self.other {
+            let now = self.worker.proxy.clock.now();
+            if let Some(fragment) = other.fragment(uri, &self.aim, &self.worker, now) {
+                return AskedFragment::Now(Ok(fragment));
+            }
+        }
         match self.aim(uri) {
-            Ok(exchange) => self.serve(exchange, takes_errors && self.aim.settings().error_bodies),
+            Ok(aimed) => self.serve(uri, aimed, takes_errors && self.aim.settings().error_bodies),
             Err(reason) => {
                 self.note(None);
                 AskedFragment::Now(Err(reason))

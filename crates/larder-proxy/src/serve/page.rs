@@ -21,20 +21,17 @@ use parking_lot::Mutex;
 
 use super::context::RequestContext;
 use super::fragment::{LookRecord, ServedFragments, age_of, is_private};
-use super::kept::{self, Made};
+use super::kept::{self, KeptPage, Made, NotKept};
 use super::page_answer::{page_answer, sized};
 use super::reply;
 use super::serving::Serving;
 use super::used::{Used, answered};
-use crate::assemble::{Begins, GOOD_BYTES, Page, PageRequest, PageStream, PartBody, WholePage, entity_tag};
+use crate::assemble::{Begins, GOOD_BYTES, Page, PageRequest, PageStream, PartBody, WholePage};
 use crate::detail::ASSEMBLED;
 use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
 use crate::respond;
 use crate::worker::Worker;
-
-/// A longer page has no entity tag: hashing it would keep a worker from its other work.
-const TAGGED_BYTES_MAX: u64 = 1 << 20;
 
 /// A page that is being put together, and how its template was answered.
 struct Assembly {
@@ -48,6 +45,15 @@ struct Assembly {
     waits_for_template: bool,
 }
 
+/// What is known of pages of the same template.
+#[derive(Default)]
+struct Known {
+    /// The stored template, and room for what look-ups find, where the page is to be kept.
+    record: Option<(Arc<StoredResponse>, LookRecord)>,
+    /// A page that is kept for other requests.
+    other: Option<Arc<KeptPage>>,
+}
+
 /// Answers from a stored template. Gives the exchange back where that is not there any more.
 #[inline(never)]
 #[expect(clippy::result_large_err, reason = "it is given back where it lay, which is rare")]
@@ -57,15 +63,17 @@ pub(super) fn serve(
     origin: usize,
     (used, now): (Used, Now),
 ) -> Result<Serving, Exchange> {
-    let mut record = None;
+    let (mut record, mut other) = (None, None);
     if let Used::Stored { stored, detail: None, .. } = &used {
         match kept::find(worker, &exchange, stored, now) {
             Ok(reply) => {
                 worker.metrics.page(exchange.site().settings.route, PageHow::Kept);
                 return Ok(Serving::Answered(Some(exchange.close(worker, reply))));
             }
-            Err(true) => record = Some((Arc::clone(stored), LookRecord::new(Mutex::new(Some(Vec::new()))))),
-            Err(false) => {}
+            Err(NotKept { is_wanted: true, .. }) => {
+                record = Some((Arc::clone(stored), LookRecord::new(Mutex::new(Some(Vec::new())))));
+            }
+            Err(not_kept) => other = not_kept.other,
         }
     }
     let context = RequestContext {
@@ -76,7 +84,7 @@ pub(super) fn serve(
     };
     // It lay on a disk, and went with its segment a moment later.
     let Some(reply) = answered(&context, &exchange, (used, now)) else { return Err(exchange) };
-    match begin(worker, &mut exchange, reply, record) {
+    match begin(worker, &mut exchange, reply, Known { record, other }) {
         Ok(reply) => Ok(Serving::Answered(Some(exchange.close(worker, reply)))),
         Err(assembly) => {
             exchange.asked.route = exchange.asked.route.for_long();
@@ -94,7 +102,7 @@ pub(super) fn serve(
 /// # Cancel safety
 /// Dropped, its fragments are given up; what others wait for goes on.
 pub(super) async fn assembled(worker: &Arc<Worker>, exchange: &mut Exchange, reply: Reply) -> Reply {
-    match begin(worker, exchange, reply, None) {
+    match begin(worker, exchange, reply, Known::default()) {
         Ok(reply) => reply,
         Err(assembly) => assembly.finish(exchange).await,
     }
@@ -105,7 +113,7 @@ fn begin(
     worker: &Arc<Worker>,
     exchange: &mut Exchange,
     reply: Reply,
-    record: Option<(Arc<StoredResponse>, LookRecord)>,
+    Known { record, other }: Known,
 ) -> Result<Reply, Box<Assembly>> {
     let Reply { response, status, sheet } = reply;
     let Some(sheet) = sheet else { return Ok(Reply { response, status, sheet: None }) };
@@ -131,6 +139,7 @@ fn begin(
         worker,
         exchange,
         record.as_ref().map(|(_, record)| Arc::clone(record)),
+        other,
     ));
     let manner = (Arc::clone(&settings.fragments), settings.policy.templates.escapes_html);
     let page = Box::new(Page::new(fragments, request, (*sheet, body, said), manner));
@@ -198,8 +207,8 @@ impl Assembly {
     /// A page of which all is in memory.
     fn whole(self, exchange: &Exchange, page: WholePage) -> Reply {
         let (mut fields, control) = self.fields(false);
-        if page.length() <= TAGGED_BYTES_MAX {
-            fields.insert(ETAG, entity_tag(&page));
+        if let Some(tag) = page.tag() {
+            fields.insert(ETAG, tag.clone());
         }
         let Self { worker, page: assembled, record, head, mut status, .. } = self;
         worker.metrics.page(exchange.site().settings.route, PageHow::Whole);
@@ -215,6 +224,7 @@ impl Assembly {
                 parts,
                 page: &page,
                 fields: &fields,
+                used_fields: &used.fields,
                 made: exchange.started,
                 age_seconds: control.age_seconds,
                 ttl_seconds: control.ttl_seconds,

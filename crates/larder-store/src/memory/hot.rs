@@ -121,6 +121,10 @@ impl Pieces for HotHandle {
     fn file(&self) -> Option<BorrowedFd<'_>> {
         self.sendable.get().map(Sendable::file)
     }
+
+    fn digest(&self) -> Option<[u8; 32]> {
+        self.stored.body.digest()
+    }
 }
 
 impl SharedFields for HotHandle {

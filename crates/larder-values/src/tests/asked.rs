@@ -126,6 +126,9 @@ async fn a_lifetime_that_is_the_rules_is_for_nobody_with_a_session() {
     assert_eq!(keyed.ask(&german).await.as_deref(), Ok("hallo"));
 }
 
+/// Far more than a busy machine needs.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 #[tokio::test]
 async fn a_server_that_hangs_costs_the_time_limit_and_then_nothing() {
     let fixture = Fixture::new(Format::Body);
@@ -135,13 +138,14 @@ async fn a_server_that_hangs_costs_the_time_limit_and_then_nothing() {
     for _ in 0..5 {
         let begun = Instant::now();
         assert_eq!(fixture.ask(&asked).await, Err("unusable"));
-        assert!(begun.elapsed() < Duration::from_millis(600), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
     }
     let begun = Instant::now();
     for _ in 0..1000 {
         assert_eq!(fixture.ask(&asked).await, Err("unusable"));
     }
-    assert!(begun.elapsed() < Duration::from_millis(200), "it is left alone: {:?}", begun.elapsed());
+    // With the time limit for each it would be minutes.
+    assert!(begun.elapsed() < PATIENCE, "it is left alone: {:?}", begun.elapsed());
     assert!(fixture.sample(&["lookups_total", "\"skipped\""]) >= 1000);
     fixture.server.resume();
     fixture.comes_to(&asked, Err("absent")).await;

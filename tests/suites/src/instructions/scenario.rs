@@ -137,8 +137,8 @@ pub(super) fn all(root: &Path) -> Result<Vec<Scenario>> {
         Scenario { work: Work::PurgeAndHit, ..tagged("purge of another tag, and the hit after it") },
         Scenario { work: Work::Purge, ..tagged("purge of a tag") },
         Scenario { config: assembling(), ..hit("hit, 8357 B, assembled where it has directives", 8357) },
-        page("page of 10 fragments, kept"),
-        Scenario { differs: true, ..page("page of 10 fragments, put together") },
+        Scenario { differs: true, ..page("page of 10 fragments, kept", Theme::Plain) },
+        Scenario { differs: true, ..page("page of 10 fragments, put together", Theme::Number) },
     ])
 }
 
@@ -148,14 +148,8 @@ fn assembling() -> String {
 }
 
 /// A page of ten fragments, all of which are stored.
-fn page(name: &'static str) -> Scenario {
-    let page = FragmentedPage {
-        form: Form::Ssi,
-        theme: Theme::Plain,
-        fragments: 10,
-        fragment_bytes: 700,
-        bytes: 9300,
-    };
+fn page(name: &'static str, theme: Theme) -> Scenario {
+    let page = FragmentedPage { form: Form::Ssi, theme, fragments: 10, fragment_bytes: 700, bytes: 9300 };
     Scenario { config: assembling(), page: Some(page), ..hit(name, page.bytes) }
 }
 
