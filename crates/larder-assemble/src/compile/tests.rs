@@ -62,6 +62,7 @@ fn problems_of_ssi_have_their_places() {
     );
     ssi("<!--#if expr='a && b || c' --><!--#endif -->", &[(1, 1, Mixed)]);
     ssi("<!--#if expr='(a && b) || c' --><!--#endif -->", &[]);
+    ssi("<!--#if expr='' --><!--#elif expr=' ' --><!--#endif -->", &[]);
     ssi(
         "<!--#echo x --><!--#echo var=a var=b --><!--#echo -->",
         &[(1, 1, Attribute), (1, 16, Repeated), (1, 41, Missing)],
@@ -89,6 +90,7 @@ fn problems_of_esi_have_their_places() {
     );
     esi("<esi:choose><esi:when test='1==1&2==2|3==3'/></esi:choose>", &[(1, 13, Mixed)]);
     esi("<esi:include src='/a' src='/b'/><esi:include/>", &[(1, 1, Repeated), (1, 33, Missing)]);
+    esi("a\n<esi:include src='' alt='/a'/>", &[(2, 1, Missing)]);
     esi(
         "<esi:include src='ftp://x/'/><esi:include src=/a/>",
         &[(1, 1, Reference), (1, 30, Attribute), (1, 30, Missing)],

@@ -19,6 +19,7 @@ use crate::facts::{Asker, RequestFacts};
 use crate::name::{Variable, esi};
 use crate::program::{Echo, Encoding, Include, Op, Operation, Program, Set, Test};
 use crate::reason::IncludeFailure;
+use crate::value::Value;
 
 /// What becomes of a thread after an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -299,9 +300,10 @@ impl Run {
     fn echo(&mut self, thread: &mut Thread, echo: &Echo, facts: &RequestFacts<'_>) {
         let Some(mut evaluator) = self.evaluator(thread, facts) else { return };
         let value = evaluator.look_up(&Variable::Ssi(echo.name.clone()));
-        let bytes = match value {
-            Some(value) => {
-                let (text, mut out) = (value.text(), Vec::new());
+        // A default is written as the value would be, as in nginx: templates of the field have markup in it.
+        let bytes = match value.as_ref().map(Value::text).or(echo.default.as_ref()) {
+            Some(text) => {
+                let mut out = Vec::new();
                 match echo.encoding {
                     Encoding::Entity => escape::entity(text, &mut out),
                     Encoding::Url => escape::component(text, &mut out),
@@ -310,7 +312,7 @@ impl Run {
                 }
                 out.into()
             }
-            None => echo.default.clone().unwrap_or_else(|| thread.words.missing_text.clone()),
+            None => thread.words.missing_text.clone(),
         };
         self.own(thread, bytes);
     }
