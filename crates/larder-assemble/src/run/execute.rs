@@ -57,6 +57,9 @@ impl Run {
                 if is_complete {
                     return self.end(&mut thread);
                 }
+                if self.document(thread.document).is_some_and(|document| document.is_broken) {
+                    return self.break_off(&mut thread);
+                }
                 self.put_back(id, thread);
                 return self.stalled.push(id);
             };
@@ -120,11 +123,16 @@ impl Run {
     }
 
     /// A thread has come to its end.
-    fn end(&mut self, thread: &mut Thread) {
+    pub(super) fn end(&mut self, thread: &mut Thread) {
         while let Some(level) = thread.levels.pop() {
             if let Level::Try(level) = level {
                 self.end_try(thread, *level);
             }
+        }
+        if thread.end == End::Document
+            && let Some(document) = self.documents.get_mut(thread.document.index())
+        {
+            document.has_ended = true;
         }
         match thread.end {
             End::Document | End::Block => {

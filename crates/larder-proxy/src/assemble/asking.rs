@@ -146,10 +146,13 @@ impl Page {
             return;
         }
         if ask.is_captured {
-            self.captured.retain(|slot| *slot != ask.slot);
             let value = body.joined().filter(|value| value.len() <= GOOD_BYTES);
             return match value {
-                Some(value) => self.run.give(ask.slot, Answer::Value(value)),
+                Some(value) => {
+                    self.captured.retain(|slot| *slot != ask.slot);
+                    self.run.give(ask.slot, Answer::Value(value));
+                }
+                // What is asked for in its place may be a template.
                 None => self.give_failure(ask, uri, IncludeFailure::TooLarge),
             };
         }

@@ -126,8 +126,23 @@ impl Page {
         if !has_moved && !is_over {
             return Poll::Pending;
         }
+        self.tell_broken();
         self.advance();
         Poll::Ready(())
+    }
+
+    /// Tells the run of templates that have broken off.
+    fn tell_broken(&mut self) {
+        let broken = self.documents.iter_mut().filter_map(|document| {
+            document.has_just_broken().then(|| (document.slot(), document.program().uri().clone()))
+        });
+        let broken: Vec<_> = broken.collect();
+        for (slot, uri) in broken {
+            // What cuts the page is counted where that is cut.
+            if self.run.broke(slot) {
+                self.note_failure(Some(uri), IncludeFailure::Broken);
+            }
+        }
     }
 
     /// What is at the front takes time. Meanwhile answers are taken and templates are read, so that the page keeps no place at an origin.

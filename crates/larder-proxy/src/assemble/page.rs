@@ -275,7 +275,8 @@ impl Page {
             Step::Discard { slot } => {
                 self.queue.discard(slot);
                 let queue = &self.queue;
-                let unwanted = self.documents.iter_mut().filter(|document| !queue.is_alive(document.slot()));
+                let is_unwanted = |filled: SlotId| filled == slot || !queue.is_alive(filled);
+                let unwanted = self.documents.iter_mut().filter(|document| is_unwanted(document.slot()));
                 unwanted.for_each(TemplateText::give_up);
                 self.give_up_unwanted();
             }
