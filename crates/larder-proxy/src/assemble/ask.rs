@@ -39,7 +39,22 @@ pub(crate) enum AskedFragment {
 }
 
 /// What became of a fragment.
-pub(crate) type FragmentResult = Result<Box<Fragment>, IncludeFailure>;
+pub(crate) type FragmentResult = Result<Box<Fragment>, NoFragment>;
+
+/// Why there is no fragment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoFragment {
+    /// It failed: something else stands there.
+    Failed(IncludeFailure),
+    /// It is not stored, and the page's client takes nothing else: there is no page.
+    NotStored,
+}
+
+impl From<IncludeFailure> for NoFragment {
+    fn from(reason: IncludeFailure) -> Self {
+        Self::Failed(reason)
+    }
+}
 
 /// A fragment that may go into a page.
 pub(crate) struct Fragment {

@@ -72,6 +72,8 @@ pub(crate) struct Page {
     pub(super) fragments: Box<dyn Fragments>,
     pub(super) run: Run,
     pub(super) is_done: bool,
+    /// A part is not stored, although only those may be used that are.
+    pub(super) lacks_part: bool,
     pub(super) queue: Queue,
     pub(super) documents: Vec<TemplateText>,
     /// What was asked for, by site and target.
@@ -125,6 +127,7 @@ impl Page {
             settings,
             fragments,
             is_done: false,
+            lacks_part: false,
             queue: Queue::default(),
             documents: vec![TemplateText::new(program, body, TEMPLATE_AHEAD_BYTES, SlotId::PAGE)],
             asked: HashMap::default(),

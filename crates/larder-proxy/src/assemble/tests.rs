@@ -140,7 +140,7 @@ impl Scripted {
         let given = self.fragments.get(&at.target.to_string()).cloned();
         let breaks = matches!(given, Some(Given::Broken(..)));
         let (bytes, language) = match given.unwrap_or(Given::Failed(IncludeFailure::Status)) {
-            Given::Failed(reason) => return Err(reason),
+            Given::Failed(reason) => return Err(reason.into()),
             Given::Body(bytes) => (bytes, None),
             Given::Template(language, bytes) | Given::Broken(language, bytes) => (bytes, Some(language)),
         };

@@ -125,7 +125,8 @@ fn begin(
         head: exchange.asked.head.clone(),
         client: exchange.asker.client,
         now: exchange.started.wall,
-        fetches: !is_head(exchange) && !wants_cached_only(exchange),
+        // Of a page that may be made of what is stored alone, all has to be known before anything is said.
+        fetches: !is_head(exchange) || wants_cached_only(exchange),
     });
     let fragments = Box::new(ServedFragments::new(
         worker,
@@ -150,7 +151,9 @@ impl Assembly {
             Ok(reply) => return reply,
             Err(assembly) => assembly,
         };
-        assembly.page.begins().await;
+        if !wants_cached_only(exchange) || assembly.page.settles().await {
+            assembly.page.begins().await;
+        }
         // Now it is known how it begins.
         let answer = assembly.answer(exchange);
         answer.unwrap_or_else(|_| reply::failed(Outcome::Own, Failure::FRAGMENT_FAILED))
@@ -183,7 +186,13 @@ impl Assembly {
             });
         }
         if wants_cached_only(exchange) {
-            return Ok(reply::failed(Outcome::Own, Failure::ONLY_IF_CACHED));
+            match self.page.is_stored() {
+                // What lies on disks is on its way.
+                None => return Err(self),
+                Some(false) => return Ok(reply::failed(Outcome::Own, Failure::ONLY_IF_CACHED)),
+                // Some of it is too long for memory.
+                Some(true) => {}
+            }
         }
         if is_head(exchange) {
             return Ok(self.open(exchange, respond::unsent(None)));
