@@ -206,7 +206,7 @@ impl Assembly {
 
     /// A page of which all is in memory.
     fn whole(self, exchange: &Exchange, page: WholePage) -> Reply {
-        let (mut fields, control) = self.fields(false);
+        let (mut fields, control) = self.fields(exchange, false);
         if page.length() <= TAGGED_BYTES_MAX {
             fields.insert(ETAG, entity_tag(&page));
         }
@@ -239,7 +239,7 @@ impl Assembly {
 
     /// A page of which parts are on their way; `unsent` stands in for its content where that is not empty.
     fn open(self, exchange: &Exchange, unsent: Body) -> Reply {
-        let (fields, control) = self.fields(true);
+        let (fields, control) = self.fields(exchange, true);
         let Self { worker, page, head, mut status, .. } = self;
         worker.metrics.page(exchange.site().settings.route, PageHow::Open);
         if status.outcome == Outcome::Hit {
@@ -258,7 +258,7 @@ impl Assembly {
     }
 
     /// The fields of the page, and what it says to caches behind larder.
-    fn fields(&self, is_open: bool) -> (HeaderMap, PageControl) {
+    fn fields(&self, exchange: &Exchange, is_open: bool) -> (HeaderMap, PageControl) {
         let template = fields_of(&self.head);
         let (page, used) = (&*self.page, self.page.used());
         let said = PageSaid {
@@ -269,7 +269,7 @@ impl Assembly {
             used_client: used.client,
         };
         let control = page_control(&said, &template);
-        let mut fields = page_fields(&template);
+        let mut fields = page_fields(&template, &exchange.settings().policy.controls.targets);
         for (name, value) in &control.fields {
             fields.insert(name, value.clone());
         }
