@@ -77,6 +77,15 @@ pub(crate) struct Fragment {
 pub(crate) struct FragmentTemplate {
     pub(crate) program: Arc<Program>,
     pub(crate) last_modified: Option<WallTime>,
+    /// Its own rule takes no template with a problem.
+    pub(crate) is_strict: bool,
+}
+
+impl FragmentTemplate {
+    /// Whether it may not be run, as far as it is read. A long one goes in before its end is known.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.is_strict && self.program.problems().is_some_and(|problems| !problems.is_empty())
+    }
 }
 
 impl Fragment {

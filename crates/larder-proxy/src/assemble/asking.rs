@@ -142,7 +142,11 @@ impl Page {
 
     fn give(&mut self, ask: &Ask, uri: &DocumentUri, fragment: Box<Fragment>) {
         let Fragment { body, template, passes, .. } = *fragment;
-        if let Some(FragmentTemplate { program, last_modified }) = template.filter(|_| !ask.as_it_is) {
+        if let Some(template) = template.filter(|_| !ask.as_it_is) {
+            if template.is_refused() {
+                return self.give_failure(ask, uri, IncludeFailure::Invalid);
+            }
+            let FragmentTemplate { program, last_modified, .. } = template;
             let template = Template { program: Arc::clone(&program), last_modified };
             self.run.give(ask.slot, Answer::Template(template));
             // What was discarded meanwhile is not run.

@@ -153,7 +153,7 @@ impl Scripted {
             None => (None, PartBody::new(body)),
             Some(language) => {
                 let (program, body) = template(language, at, body);
-                (Some(FragmentTemplate { program, last_modified: None }), body)
+                (Some(FragmentTemplate { program, last_modified: None, is_strict: false }), body)
             }
         };
         Ok(Box::new(Fragment { said: said(), body, template, passes: self.passes, detail: None, cookies: 0 }))

@@ -197,6 +197,7 @@ fn fragment(worker: &Worker, exchange: &Exchange, takes_errors: bool, reply: Rep
     let template = sheet.map(|sheet| FragmentTemplate {
         program: Arc::clone(&sheet.program),
         last_modified: sheet.last_modified,
+        is_strict: exchange.settings().policy.templates.strict,
     });
     // What is being stored may outgrow its store, and passes through from then on.
     let passes = status.outcome != Outcome::Hit;
