@@ -12,7 +12,7 @@ use larder_http::target::reference::DocumentUri;
 use larder_http::template::Language;
 
 use crate::{
-    Answer, Ask, Compiler, DocumentId, FactsUsed, IncludeFailure, PageTemplate, Program, RequestFacts, Run,
+    Answer, Ask, Compiler, DocumentId, FactsUsed, IncludeFailure, PageTemplate, RequestFacts, Run,
     RunSettings, SlotId, SlotKind, Step, Template,
 };
 
@@ -28,6 +28,8 @@ pub enum Given {
     Body(Vec<u8>),
     /// A body that is a template.
     Template(Language, Vec<u8>),
+    /// One that breaks off behind these bytes.
+    Broken(Language, Vec<u8>),
     /// None.
     Failed(IncludeFailure),
 }
@@ -61,16 +63,26 @@ pub struct Delivery<'a> {
     pub fragments: &'a dyn Fn(&str) -> Given,
     /// Bodies come in pieces of so many bytes; 0 for whole ones.
     pub piece_bytes: usize,
+    /// Whether the page's own template breaks off behind its bytes.
+    pub breaks: bool,
 }
 
 struct State<'a> {
     delivery: &'a Delivery<'a>,
     run: Run,
     bodies: Vec<Vec<u8>>,
-    growing: Vec<Option<(Compiler, usize)>>,
+    growing: Vec<Option<Growing>>,
     slots: BTreeMap<SlotId, Filled>,
     asks: Vec<Ask>,
     done: Delivered,
+}
+
+/// A template that is still to come, as a whole or from some byte on.
+struct Growing {
+    compiler: Compiler,
+    from: usize,
+    slot: SlotId,
+    breaks: bool,
 }
 
 #[derive(Default)]
@@ -103,26 +115,20 @@ impl Delivery<'_> {
     /// # Panics
     /// The run breaks its own rules.
     pub fn deliver(&self, body: &[u8], choose: &mut dyn FnMut(usize) -> usize) -> Delivered {
-        let mut compiler = Compiler::new(self.language, self.uri.clone());
+        let compiler = Compiler::new(self.language, self.uri.clone());
         let program = Arc::clone(compiler.program());
         let template = Template { program, last_modified: None };
         let run = Run::new(PageTemplate { uri: self.uri.clone(), template }, self.settings.clone());
         let mut state = State {
             delivery: self,
             run,
-            bodies: vec![body.to_vec()],
+            bodies: Vec::new(),
             growing: Vec::new(),
             slots: BTreeMap::from([(SlotId::PAGE, Filled::default())]),
             asks: Vec::new(),
             done: Delivered::default(),
         };
-        if self.piece_bytes == 0 {
-            compiler.feed(body);
-            compiler.finish();
-            state.growing.push(None);
-        } else {
-            state.growing.push(Some((compiler, 0)));
-        }
+        state.grow(compiler, body.to_vec(), SlotId::PAGE, self.breaks);
         state.deliver(choose)
     }
 }
@@ -223,7 +229,8 @@ impl State<'_> {
             self.slots.remove(&inner);
         }
         let slot = self.slots.get_mut(&slot).expect("a slot");
-        assert!(std::mem::take(&mut slot.is_held), "it was held back");
+        assert!(std::mem::take(&mut slot.is_held) || slot.is_captured, "it was held back");
+        slot.has_ended = false;
         slot.pieces.clear();
     }
 
@@ -256,15 +263,19 @@ impl State<'_> {
         match next {
             Next::Answer(index) => self.answer(index),
             Next::Piece(index) => {
-                let bytes = self.delivery.piece_bytes;
-                if let Some((mut compiler, from)) = self.growing[index].take() {
+                if let Some(mut growing) = self.growing[index].take() {
                     let body = &self.bodies[index];
-                    let to = body.len().min(from + bytes);
-                    compiler.feed(&body[from..to]);
-                    if to == body.len() {
-                        compiler.finish();
+                    let bytes =
+                        if self.delivery.piece_bytes == 0 { body.len() } else { self.delivery.piece_bytes };
+                    let to = body.len().min(growing.from + bytes);
+                    growing.compiler.feed(&body[growing.from..to]);
+                    growing.from = to;
+                    if to < body.len() {
+                        self.growing[index] = Some(growing);
+                    } else if growing.breaks {
+                        self.run.broke(growing.slot);
                     } else {
-                        self.growing[index] = Some((compiler, to));
+                        growing.compiler.finish();
                     }
                 }
             }
@@ -272,7 +283,8 @@ impl State<'_> {
                 let (mut output, mut failed) = (Vec::new(), None);
                 self.render(slot, &mut output, &mut failed);
                 if let Some(filled) = self.slots.get_mut(&slot) {
-                    filled.is_captured = false;
+                    // Something else may be asked for in its place.
+                    filled.is_captured = failed.is_some();
                 }
                 self.run.give(slot, failed.map_or(Answer::Value(output.into()), Answer::Failed));
             }
@@ -284,10 +296,9 @@ impl State<'_> {
         let given = (self.delivery.fragments)(&self.name(&ask));
         let answer = match given {
             Given::Failed(reason) => Answer::Failed(reason),
-            Given::Template(language, body) if !ask.as_it_is => {
-                let program = self.begin(&ask, language, body);
-                Answer::Template(Template { program, last_modified: None })
-            }
+            Given::Template(language, body) if !ask.as_it_is => self.begin(&ask, language, body, false),
+            Given::Broken(language, body) if !ask.as_it_is => self.begin(&ask, language, body, true),
+            Given::Broken(..) => Answer::Failed(IncludeFailure::Broken),
             Given::Body(body) | Given::Template(_, body) if ask.is_captured => {
                 if let Some(filled) = self.slots.get_mut(&ask.slot) {
                     filled.is_captured = false;
@@ -306,23 +317,28 @@ impl State<'_> {
     }
 
     /// A fragment that is a template. It is the next document.
-    fn begin(&mut self, ask: &Ask, language: Language, body: Vec<u8>) -> Arc<Program> {
+    fn begin(&mut self, ask: &Ask, language: Language, body: Vec<u8>, breaks: bool) -> Answer {
         let base = self.run.uri(ask.document).expect("a document");
         let mut uri = DocumentUri { target: ask.reference.target.clone(), ..base.clone() };
         if let Some((scheme, authority)) = &ask.reference.site {
             (uri.scheme, uri.authority) = (*scheme, authority.clone());
         }
-        let mut compiler = Compiler::new(language, uri);
+        let compiler = Compiler::new(language, uri);
         let program = Arc::clone(compiler.program());
-        if self.delivery.piece_bytes == 0 {
+        self.grow(compiler, body, ask.slot, breaks);
+        Answer::Template(Template { program, last_modified: None })
+    }
+
+    /// A template whose bytes are there at once, or come later. That one breaks off is never known at once.
+    fn grow(&mut self, mut compiler: Compiler, body: Vec<u8>, slot: SlotId, breaks: bool) {
+        self.growing.push(if self.delivery.piece_bytes == 0 && !breaks {
             compiler.feed(&body);
             compiler.finish();
-            self.growing.push(None);
+            None
         } else {
-            self.growing.push(Some((compiler, 0)));
-        }
+            Some(Growing { compiler, from: 0, slot, breaks })
+        });
         self.bodies.push(body);
-        program
     }
 
     fn render(&self, slot: SlotId, output: &mut Vec<u8>, failed: &mut Option<IncludeFailure>) {

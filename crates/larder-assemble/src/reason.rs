@@ -19,6 +19,8 @@ pub enum IncludeFailure {
     TooLarge,
     /// A content coding that cannot be decoded.
     Coding,
+    /// A template with a problem, under a rule that takes none.
+    Invalid,
     /// A site that may not be asked, or a reference whose site would depend on the request.
     Host,
     /// A path above the root.
@@ -37,7 +39,7 @@ pub enum IncludeFailure {
 
 impl IncludeFailure {
     /// Every reason.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Redirect,
         Self::Status,
         Self::Origin,
@@ -46,6 +48,7 @@ impl IncludeFailure {
         Self::PageTimeout,
         Self::TooLarge,
         Self::Coding,
+        Self::Invalid,
         Self::Host,
         Self::Climbing,
         Self::Url,
@@ -66,6 +69,7 @@ impl IncludeFailure {
             Self::PageTimeout => "page-timeout",
             Self::TooLarge => "too-large",
             Self::Coding => "coding",
+            Self::Invalid => "invalid",
             Self::Host => "host",
             Self::Climbing => "climbing",
             Self::Url => "url",

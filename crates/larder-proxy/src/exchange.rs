@@ -41,6 +41,8 @@ pub(crate) struct Exchange {
     pub(crate) shows: bool,
     /// Whether it was looked up under a key.
     pub(crate) keyed: bool,
+    /// Whether only what is stored may answer it, whatever its own rule makes of `only-if-cached`.
+    pub(crate) cached_only: bool,
     pub(crate) started: Now,
     /// How long it waited for another's fetch.
     pub(crate) collapse_wait: Option<Duration>,
@@ -76,6 +78,7 @@ impl Exchange {
             origin: None,
             shows: false,
             keyed: false,
+            cached_only: false,
             started,
             collapse_wait: None,
             origin_time: None,

@@ -2,7 +2,8 @@
 //! the order in which its parts come. What running it allocates has a limit.
 //!
 //! An input is cut at lines of `====`: the value of the request's Cookie, the template, the fragment `/t` in the same language, the
-//! fragment `/x` in the other one. `/a` and `/b` are bodies, `/bad` fails. The first byte chooses the order and the size of pieces.
+//! fragment `/x` in the other one. `/a` and `/b` are bodies, `/bad` fails, and `/u` is `/t`, but breaks off at its end. The first byte
+//! chooses the order and the size of pieces.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -49,6 +50,7 @@ pub fn check(language: Language, input: &[u8]) {
         "/b" => Given::Body(Vec::new()),
         "/t" => Given::Template(language, section(2).to_vec()),
         "/x" => Given::Template(other, section(3).to_vec()),
+        "/u" => Given::Broken(language, section(2).to_vec()),
         _ => Given::Failed(IncludeFailure::Status),
     };
     let mut fields = HeaderMap::new();
@@ -108,7 +110,8 @@ fn delivered(
         now: WallTime::from_secs(1_770_613_567),
     };
     let settings = RunSettings::default();
-    let delivery = Delivery { language, uri: uri(), settings, facts, fragments, piece_bytes };
+    let breaks = false;
+    let delivery = Delivery { language, uri: uri(), settings, facts, fragments, piece_bytes, breaks };
     let mut turn = 0_usize;
     let mut choose = |count: usize| {
         turn += choice;

@@ -1,8 +1,8 @@
 //! ESI 1.0: elements `<esi:name>`, `<!--esi ... -->`, and variables in `vars`.
 //!
-//! In: the body. Out: operations. No element of ESI is text: what is unknown or misplaced loses its tags and keeps its content. Other
-//! comments and CDATA sections are text and are not searched. An element that is still open where the template ends is closed there:
-//! what is in it may be on its way to a client already.
+//! In: the body. Out: operations. No element of ESI is text: what is unknown or misplaced loses its tags and keeps its content. Of
+//! `<!--esi ... -->` all between the two markers stays. Other comments and CDATA sections are text and are not searched. An
+//! element that is still open where the template ends is closed there: what is in it may be on its way to a client already.
 //! Deliberately absent: `inline`, `foreach`, `function`, `eval`, and attributes that change a fragment's request.
 
 use std::ops::Range;
@@ -164,7 +164,7 @@ impl Esi {
                 Begins::Tag { is_end } => self.tag(input, offset, at, is_end, ended, sink),
                 Begins::Unwrapped => {
                     self.unwrapped += 1;
-                    self.drop(input, at, start..start + UNWRAPPED.len() as u64 + 1, sink)
+                    self.drop(input, at, start..start + UNWRAPPED.len() as u64, sink)
                 }
                 Begins::Wrapped => {
                     self.unwrapped -= 1;
@@ -262,7 +262,8 @@ fn begins(rest: &[u8], ended: bool) -> Begins {
         _ if rest.starts_with(END) => Begins::Tag { is_end: true },
         _ if rest.starts_with(CDATA) => Begins::Text(Mode::Cdata, CDATA.len()),
         _ if rest.starts_with(UNWRAPPED) => match rest.get(UNWRAPPED.len()) {
-            Some(byte) if byte.is_ascii_whitespace() => Begins::Unwrapped,
+            // Of a longer word it is the beginning of a comment.
+            Some(byte) if !byte.is_ascii_alphanumeric() => Begins::Unwrapped,
             None if !ended => Begins::Cut,
             _ => Begins::Text(Mode::Comment, COMMENT.len()),
         },

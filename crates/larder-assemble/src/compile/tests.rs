@@ -62,6 +62,7 @@ fn problems_of_ssi_have_their_places() {
     );
     ssi("<!--#if expr='a && b || c' --><!--#endif -->", &[(1, 1, Mixed)]);
     ssi("<!--#if expr='(a && b) || c' --><!--#endif -->", &[]);
+    ssi("<!--#if expr='' --><!--#elif expr=' ' --><!--#endif -->", &[]);
     ssi(
         "<!--#echo x --><!--#echo var=a var=b --><!--#echo -->",
         &[(1, 1, Attribute), (1, 16, Repeated), (1, 41, Missing)],
@@ -89,6 +90,7 @@ fn problems_of_esi_have_their_places() {
     );
     esi("<esi:choose><esi:when test='1==1&2==2|3==3'/></esi:choose>", &[(1, 13, Mixed)]);
     esi("<esi:include src='/a' src='/b'/><esi:include/>", &[(1, 1, Repeated), (1, 33, Missing)]);
+    esi("a\n<esi:include src='' alt='/a'/>", &[(2, 1, Missing)]);
     esi(
         "<esi:include src='ftp://x/'/><esi:include src=/a/>",
         &[(1, 1, Reference), (1, 30, Attribute), (1, 30, Missing)],
@@ -151,6 +153,8 @@ pub(crate) fn likely(language: Language) -> impl Strategy<Value = String> {
             "<!--#include virtual=/t set=v -->",
             "<!--#include file=t stub=s -->",
             "<!--#include virtual=/bad onerror=/b stub=s -->",
+            "<!--#include virtual=/u wait=yes -->",
+            "<!--#include virtual=/u set=v onerror=/t -->",
             "<!--#if expr=\"$v\" -->",
             "<!--#if expr=\"$v = /(A)/\" -->",
             "<!--#elif expr=1 -->",
@@ -187,6 +191,7 @@ pub(crate) fn likely(language: Language) -> impl Strategy<Value = String> {
             "$(QUERY_STRING)",
             "<esi:include src='/a'/>",
             "<esi:include src='/t'/>",
+            "<esi:include src='/u'/>",
             "<esi:include src='/bad'/>",
             "<esi:include src='/bad' alt='/b'/>",
             "<esi:include src='/bad' onerror='continue'/>",

@@ -7,7 +7,7 @@
 //! comparison = ("-n" / "-z") operand / operand [operator (operand / "/" pattern "/")]
 //! operand    = quoted / bare words / v("NAME")
 //! ```
-//! Apache gives `&&` and `||` one rank; a mix of them without parentheses is marked, so that the list of problems can say so.
+//! A condition without any of these is false. Apache gives `&&` and `||` one rank; a mix of them without parentheses is marked, so that the list of problems can say so.
 
 use super::regex::Pattern;
 use super::{Comparison, DEPTH_MAX, Read, Unreadable, one_or};
@@ -27,8 +27,11 @@ pub(crate) enum SsiCondition {
 }
 
 impl SsiCondition {
-    /// Reads the text of `expr`.
+    /// Reads the text of `expr`. An empty one is false, and no fault: nginx and Apache have it so.
     pub(crate) fn read(text: &[u8]) -> Result<Read<Self>, Unreadable> {
+        if text.trim_ascii().is_empty() {
+            return Ok(Read { expression: Self::Holds(Composed::default()), is_mixed: false });
+        }
         let mut reader = Reader { rest: text, depth: 0, is_mixed: false };
         let expression = reader.any()?;
         reader.skip_blanks();

@@ -113,6 +113,8 @@ fn conditions_of_ssi() {
         check_ssi(text, expected);
     }
     for text in [
+        "",
+        " \t\n",
         "''",
         "$no",
         "!a",
@@ -134,7 +136,6 @@ fn conditions_of_ssi() {
         check_ssi(text, Ok(false));
     }
     for text in [
-        "",
         "(",
         ")",
         "(a",

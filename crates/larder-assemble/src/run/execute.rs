@@ -19,6 +19,7 @@ use crate::facts::{Asker, RequestFacts};
 use crate::name::{Variable, esi};
 use crate::program::{Echo, Encoding, Include, Op, Operation, Program, Set, Test};
 use crate::reason::IncludeFailure;
+use crate::value::Value;
 
 /// What becomes of a thread after an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +56,9 @@ impl Run {
                 self.text(&mut thread, known);
                 if is_complete {
                     return self.end(&mut thread);
+                }
+                if self.document(thread.document).is_some_and(|document| document.is_broken) {
+                    return self.break_off(&mut thread);
                 }
                 self.put_back(id, thread);
                 return self.stalled.push(id);
@@ -119,11 +123,16 @@ impl Run {
     }
 
     /// A thread has come to its end.
-    fn end(&mut self, thread: &mut Thread) {
+    pub(super) fn end(&mut self, thread: &mut Thread) {
         while let Some(level) = thread.levels.pop() {
             if let Level::Try(level) = level {
                 self.end_try(thread, *level);
             }
+        }
+        if thread.end == End::Document
+            && let Some(document) = self.documents.get_mut(thread.document.index())
+        {
+            document.has_ended = true;
         }
         match thread.end {
             End::Document | End::Block => {
@@ -299,9 +308,10 @@ impl Run {
     fn echo(&mut self, thread: &mut Thread, echo: &Echo, facts: &RequestFacts<'_>) {
         let Some(mut evaluator) = self.evaluator(thread, facts) else { return };
         let value = evaluator.look_up(&Variable::Ssi(echo.name.clone()));
-        let bytes = match value {
-            Some(value) => {
-                let (text, mut out) = (value.text(), Vec::new());
+        // A default is written as the value would be, as in nginx: templates of the field have markup in it.
+        let bytes = match value.as_ref().map(Value::text).or(echo.default.as_ref()) {
+            Some(text) => {
+                let mut out = Vec::new();
                 match echo.encoding {
                     Encoding::Entity => escape::entity(text, &mut out),
                     Encoding::Url => escape::component(text, &mut out),
@@ -310,7 +320,7 @@ impl Run {
                 }
                 out.into()
             }
-            None => echo.default.clone().unwrap_or_else(|| thread.words.missing_text.clone()),
+            None => thread.words.missing_text.clone(),
         };
         self.own(thread, bytes);
     }

@@ -165,7 +165,9 @@ impl Run {
         let both_ssi = self.language(parent) == Language::Ssi && template.program.language() == Language::Ssi;
         let document = DocumentId(u32::try_from(self.documents.len()).unwrap_or(u32::MAX));
         let Template { program, last_modified } = template;
-        self.documents.push(Document { program, uri, last_modified, parent: Some(parent) });
+        let parent = Some(parent);
+        let (is_broken, has_ended) = (false, false);
+        self.documents.push(Document { program, uri, last_modified, parent, slot, is_broken, has_ended });
         let scope = if both_ssi { scope } else { Scope::default() };
         self.begin(Thread::of_document(document, depth, slot, attempt, scope));
     }

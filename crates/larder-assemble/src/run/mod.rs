@@ -6,6 +6,7 @@
 //! fallbacks, attempts, limits and budgets are in here. Deliberately absent: queues, fetches and their time limits.
 
 mod attempt;
+mod broken;
 mod budget;
 mod evaluate;
 mod execute;
@@ -57,6 +58,11 @@ struct Document {
     uri: DocumentUri,
     last_modified: Option<WallTime>,
     parent: Option<DocumentId>,
+    /// What it fills.
+    slot: SlotId,
+    /// No more of it will come.
+    is_broken: bool,
+    has_ended: bool,
 }
 
 impl Run {
@@ -67,6 +73,9 @@ impl Run {
             uri: page.uri,
             last_modified: page.template.last_modified,
             parent: None,
+            slot: SlotId::PAGE,
+            is_broken: false,
+            has_ended: false,
         };
         let thread = Thread::of_document(DocumentId::PAGE, 0, SlotId::PAGE, None, Scope::default());
         Self {
@@ -84,7 +93,7 @@ impl Run {
         }
     }
 
-    /// The next step. After [`Step::Wait`] it is asked for again when an answer was given or a template has grown.
+    /// The next step. After [`Step::Wait`] it is asked for again when an answer was given, or a template has grown or broken off.
     pub fn advance(&mut self, facts: &RequestFacts<'_>) -> Step {
         let mut were_stalled_asked = false;
         loop {
@@ -116,14 +125,12 @@ impl Run {
         }
         let is_captured = self.is_captured(slot);
         match answer {
+            Answer::Failed(reason) if is_captured => self.lose_captured(slot, reason),
             Answer::Failed(reason) => {
                 self.settle_answer(slot);
                 self.failed(slot, reason);
             }
-            Answer::Body { .. } if is_captured => {
-                self.settle_answer(slot);
-                self.failed(slot, IncludeFailure::TooLarge);
-            }
+            Answer::Body { .. } if is_captured => self.lose_captured(slot, IncludeFailure::TooLarge),
             Answer::Body { is_empty } => {
                 self.settle_answer(slot);
                 self.body(slot, is_empty);

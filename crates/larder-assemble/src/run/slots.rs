@@ -20,6 +20,8 @@ pub(super) struct Slots {
 #[derive(Debug)]
 struct Slot {
     is_dead: bool,
+    /// What it stands in; none of the page's own.
+    around: Option<SlotId>,
     first_child: Option<SlotId>,
     next_sibling: Option<SlotId>,
     role: Role,
@@ -76,7 +78,9 @@ pub(super) struct Attempted {
 
 impl Slots {
     pub(super) fn new() -> Self {
-        Self { slots: vec![Slot { is_dead: false, first_child: None, next_sibling: None, role: Role::Page }] }
+        let page =
+            Slot { is_dead: false, around: None, first_child: None, next_sibling: None, role: Role::Page };
+        Self { slots: vec![page] }
     }
 
     /// A new slot that stands in `into`.
@@ -85,8 +89,13 @@ impl Slots {
         let slot = SlotId(u32::try_from(self.slots.len()).unwrap_or(u32::MAX));
         let parent = self.slots.get_mut(into.index());
         let next_sibling = parent.and_then(|parent| parent.first_child.replace(slot));
-        self.slots.push(Slot { is_dead: false, first_child: None, next_sibling, role });
+        self.slots.push(Slot { is_dead: false, around: Some(into), first_child: None, next_sibling, role });
         slot
+    }
+
+    /// The slot that this one stands in.
+    pub(super) fn around(&self, slot: SlotId) -> Option<SlotId> {
+        self.slots.get(slot.index())?.around
     }
 
     pub(super) fn is_dead(&self, slot: SlotId) -> bool {

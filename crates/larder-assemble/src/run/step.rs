@@ -8,7 +8,7 @@
 //! | [`Step::Open`] | a new slot; that of an attempt is held back |
 //! | [`Step::Fragment`] | ask for the fragment of a slot, and [`give`](super::Run::give) the answer |
 //! | [`Step::Release`] | the content of an attempt may go out |
-//! | [`Step::Discard`] | its content is dropped, with all slots in it and their fetches; it is not held back any more, and goes on empty |
+//! | [`Step::Discard`] | its content is dropped, with what fills it, all slots in it and their fetches; it goes on empty, not held back |
 //! | [`Step::Failed`] | the page cannot be delivered beyond this point |
 
 use std::ops::Range;
@@ -100,7 +100,7 @@ pub enum Step {
         /// Its slot.
         slot: SlotId,
     },
-    /// The attempt has failed. What else stands there comes into the same slot.
+    /// The attempt has failed, or what is captured. What else stands there comes into the same slot.
     Discard {
         /// Its slot.
         slot: SlotId,

@@ -14,6 +14,7 @@ use larder_http::time::WallTime;
 use crate::delivery::{Delivered, Delivery, Given};
 use crate::{IncludeFailure, RequestFacts, RunSettings};
 
+mod broken;
 mod esi;
 mod limits;
 mod order;
@@ -29,6 +30,8 @@ pub(super) struct Case {
     pub(super) fields: HeaderMap,
     pub(super) fragments: Vec<(String, Given)>,
     pub(super) piece_bytes: usize,
+    /// Whether the page's own template breaks off.
+    pub(super) breaks: bool,
 }
 
 pub(super) fn uri(host: &'static str, target: &str) -> DocumentUri {
@@ -54,6 +57,7 @@ impl Case {
             fields: HeaderMap::new(),
             fragments,
             piece_bytes: 0,
+            breaks: false,
         }
     }
 
@@ -70,6 +74,12 @@ impl Case {
 
     pub(super) fn esi(mut self, target: &str, body: &str) -> Self {
         self.fragments.push((target.to_owned(), Given::Template(Language::Esi, body.into())));
+        self
+    }
+
+    /// A template that breaks off.
+    pub(super) fn broken(mut self, target: &str, language: Language, body: &str) -> Self {
+        self.fragments.push((target.to_owned(), Given::Broken(language, body.into())));
         self
     }
 
@@ -99,6 +109,7 @@ impl Case {
             facts,
             fragments: &fragments,
             piece_bytes: self.piece_bytes,
+            breaks: self.breaks,
         };
         delivery.deliver(body.as_bytes(), choose)
     }

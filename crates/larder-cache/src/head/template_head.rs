@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use larder_http::message::PreparedFields;
 use larder_http::template::Language;
 
@@ -25,7 +25,7 @@ pub struct TemplateHead {
 impl TemplateHead {
     /// Of a template with these stored fields.
     pub fn new(language: Language, fields: &HeaderMap) -> Self {
-        Self { language, page: Arc::new(PreparedFields::new(page_fields(fields))) }
+        Self { language, page: Arc::new(PreparedFields::new(page_fields(fields, &[]))) }
     }
 
     /// Bytes in memory, the struct itself included. The values are counted with the stored fields, whose bytes they share.
@@ -36,11 +36,12 @@ impl TemplateHead {
 
 /// The fields of a template that a page made of it starts from, also where the template is not stored. Gone are its validators,
 /// lengths, digests and codings, and all that says how long it lives. What is said about that to some caches alone goes too:
-/// such a cache would keep a page that was put together for one visitor. It stands in the private fields of surrogates, and in
-/// those with a name that ends in `-Cache-Control` (RFC 9213 2).
-pub fn page_fields(fields: &HeaderMap) -> HeaderMap {
+/// such a cache would keep a page that was put together for one visitor. It stands in the private fields of surrogates, in
+/// those with a name that ends in `-Cache-Control` (RFC 9213 2), and in `targets`, which the page's rule names.
+pub fn page_fields(fields: &HeaderMap, targets: &[HeaderName]) -> HeaderMap {
     let mut page = HeaderMap::with_capacity(fields.keys_len());
-    for (name, value) in fields.iter().filter(|(name, _)| !is_the_templates(name.as_str())) {
+    let is_the_pages = |name: &HeaderName| !is_the_templates(name.as_str()) && !targets.contains(name);
+    for (name, value) in fields.iter().filter(|(name, _)| is_the_pages(name)) {
         page.append(name, value.clone());
     }
     page
@@ -106,7 +107,11 @@ mod tests {
             ("content-language", "de"),
         ];
         let kept = [0, 19, 20, 21, 22, 23].map(|place| said[place]);
-        assert_eq!(page_fields(&fields(&said)), fields(&kept));
+        assert_eq!(page_fields(&fields(&said), &[]), fields(&kept));
+        // One of the names that a rule may have in `targets`.
+        let targets = [HeaderName::from_static("shop-control")];
+        let said = [said[0], ("shop-control", "max-age=60"), said[19], said[20]];
+        assert_eq!(page_fields(&fields(&said), &targets), fields(&[said[0], said[2], said[3]]));
     }
 
     #[test]

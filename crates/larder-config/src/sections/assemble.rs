@@ -21,7 +21,8 @@ section! {
         /// them as they came. SSI has the attribute `encoding` for it.
         escape: Escape = "html", why "A cookie or a parameter is a visitor's text. Unescaped, it could bring a script into the page.";
         /// Answer 502 (`template-invalid`) where a template has a directive that cannot be read or that larder does not offer.
-        /// Without it, such a directive is left out, or replaced by the error text of SSI.
+        /// A fragment that is such a template fails, with `invalid`. Without it, such a directive is left out, or replaced by
+        /// the error text of SSI.
         strict: bool = false, why "A page with a fault in one place is better than none.";
     }
 }

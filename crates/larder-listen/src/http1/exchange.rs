@@ -318,10 +318,10 @@ impl<'a, T: ByteStream, S: Service> Conn<'a, T, S> {
     ) -> Poll<Sent> {
         loop {
             let queued = content.poll_queue(cx, &mut self.out);
-            if let Poll::Ready(Err(_)) = queued {
-                return Poll::Ready(Sent::Broke);
-            }
             match self.poll_flush(cx, pace) {
+                Poll::Ready(Ok(())) if content.is_cut() => {
+                    return Poll::Ready(Sent::Cut { ends_with_connection: content.ends_with_connection() });
+                }
                 Poll::Ready(Ok(())) if content.is_done() => return Poll::Ready(Sent::All),
                 Poll::Ready(Ok(())) if queued.is_ready() => continue,
                 Poll::Ready(Ok(())) => {}
@@ -361,9 +361,11 @@ impl<'a, T: ByteStream, S: Service> Conn<'a, T, S> {
             Sent::All if must_close => Next::Linger,
             Sent::All => Next::KeepAlive,
             Sent::Stopped => Next::Reset,
-            Sent::Broke => {
+            Sent::Cut { ends_with_connection } => {
                 self.context.metrics.responses_cut.add(1);
-                Next::Reset
+                // A reset throws away what the kernel has not sent yet, and what the client has not read. Where the framing shows
+                // that the end is missing, an orderly close loses nothing of either.
+                if ends_with_connection { Next::Reset } else { Next::Linger }
             }
         }
     }
@@ -462,6 +464,8 @@ enum Sent {
     All,
     /// The client is gone, or too slow.
     Stopped,
-    /// The content broke on its way here.
-    Broke,
+    /// The content broke on its way here. All that came of it is with the kernel.
+    Cut {
+        ends_with_connection: bool,
+    },
 }

@@ -14,13 +14,15 @@
 //!            |  \-> content broke -> refused                |        |
 //!            v                                              |        |
 //!         respond -> 101 -> tunnel                          |        |
-//!            |   \-> body broke -> reset                    |        |
+//!            |   \-> body broke -- the framing shows it ----+        |
+//!            |              \-> it would look whole -> reset         |
 //!            +----> done ------- must close ----------------+--------+
 //!                     \-> the client wanted the end -> closed
 //! ```
 //!
 //! After a refusal nothing is read as a request any more (a desynchronised client is how smuggling begins); the
-//! connection is only drained for a moment, so that the client sees its answer and not a reset.
+//! connection is only drained for a moment, so that the client sees its answer and not a reset. A response that is cut ends
+//! so, too: without its last chunk, or short of its length, nobody takes it for whole, and all before the cut arrives.
 
 mod exchange;
 pub(crate) mod head;
@@ -62,7 +64,7 @@ enum Next {
     Close,
     /// The client may still be sending, and must see its answer.
     Linger,
-    /// What was sent must not look complete.
+    /// What was sent must not look complete, or the client does not take it.
     Reset,
     /// The 101 has been written: no HTTP from here on.
     Tunnel(Tunnel),

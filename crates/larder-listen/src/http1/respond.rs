@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use http::header::{CONTENT_LENGTH, TRAILER};
 use http::{HeaderMap, StatusCode, Version};
-use larder_http::body::{Body, BodyError};
+use larder_http::body::Body;
 use larder_http::message::{ResponseHead, write_http1_fields};
 use larder_http::time::Clock;
 
@@ -132,60 +132,73 @@ fn write_status(out: &mut Vec<u8>, status: StatusCode, reason: Option<&'static s
 /// Content on its way into the outbox, with its framing.
 pub(super) struct Content {
     source: Source,
-    is_chunked: bool,
+    delimited: Delimited,
     sends_files: bool,
     sends_trailers: bool,
+    /// It ended before its end.
+    is_cut: bool,
 }
 
 impl Content {
     pub(super) fn new(body: Body, delimited: Delimited, sends_files: bool, takes_trailers: bool) -> Self {
-        let is_chunked = delimited == Delimited::Chunked;
-        Self { source: Source::new(body), is_chunked, sends_files, sends_trailers: takes_trailers }
+        let source = Source::new(body);
+        Self { source, delimited, sends_files, sends_trailers: takes_trailers, is_cut: false }
     }
 
-    /// Whether everything is queued.
+    /// Whether everything is queued that will ever come.
     pub(super) fn is_done(&self) -> bool {
         self.source.is_done()
     }
 
+    /// Whether that is not all of it.
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    /// Whether an orderly end of the connection would pass for the end of the content.
+    pub(super) fn ends_with_connection(&self) -> bool {
+        self.delimited == Delimited::Close
+    }
+
     /// Queues more. Pending where a stream has none now; ready where something was queued, the end was reached, or
     /// there is no room.
-    pub(super) fn poll_queue(
-        &mut self,
-        cx: &mut Context<'_>,
-        out: &mut Outbox,
-    ) -> Poll<Result<(), BodyError>> {
+    pub(super) fn poll_queue(&mut self, cx: &mut Context<'_>, out: &mut Outbox) -> Poll<()> {
+        let is_chunked = self.delimited == Delimited::Chunked;
         if self.sends_files
-            && !self.is_chunked
+            && !is_chunked
             && let Some(filed) = self.source.take_file()
         {
             out.file(filed);
-            return Poll::Ready(Ok(()));
+            return Poll::Ready(());
         }
         let mut has_queued = false;
         while !self.source.is_done() && out.has_room(self.source.gathered_bytes()) {
             match self.source.poll_next(cx) {
-                Poll::Pending if has_queued => return Poll::Ready(Ok(())),
+                Poll::Pending if has_queued => return Poll::Ready(()),
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
+                Poll::Ready(Some(Err(_))) => {
+                    // What came before is sent on, head and all: only the end is missing.
+                    self.is_cut = true;
+                    self.source = Source::Done(None);
+                }
                 Poll::Ready(Some(Ok(bytes))) => {
                     has_queued = true;
-                    if self.is_chunked {
+                    if is_chunked {
                         out.inline(|o| write_chunk_size(o, bytes.len()));
                     }
                     out.content(bytes);
-                    if self.is_chunked {
+                    if is_chunked {
                         out.inline(|o| o.extend_from_slice(b"\r\n"));
                     }
                 }
-                Poll::Ready(None) if self.is_chunked => {
+                Poll::Ready(None) if is_chunked => {
                     let trailers = self.source.take_trailers().filter(|_| self.sends_trailers);
                     out.inline(|o| write_last_chunk(o, trailers.as_ref()));
                 }
                 Poll::Ready(None) => {}
             }
         }
-        Poll::Ready(Ok(()))
+        Poll::Ready(())
     }
 }
 

@@ -249,6 +249,9 @@ async fn answer<S: Service>(
             }
             Some(Some(Err(_))) => {
                 context.metrics.responses_cut.add(1);
+                // A reset drops what `h2` has not written of the stream, the head too. The connection's own task writes meanwhile, as
+                // far as the client takes it.
+                tokio::task::yield_now().await;
                 stream.send_reset(Reason::INTERNAL_ERROR);
                 return End::Finished;
             }

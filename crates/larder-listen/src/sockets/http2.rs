@@ -203,6 +203,20 @@ async fn what_breaks_on_its_way_is_reset() {
 }
 
 #[tokio::test]
+async fn what_came_before_a_reset_arrives() {
+    let listener = Listening::open();
+    let mut client = connect(&listener).await;
+    let (response, _) = send(&mut client, request("GET", "http://a/broken", &[]), true);
+    let response = soon(response).await.unwrap();
+    assert_eq!(response.status(), 200);
+    let mut body = response.into_body();
+    let first = soon(poll_fn(|cx| body.poll_data(cx))).await.unwrap();
+    assert_eq!(first.unwrap(), "01234");
+    let end = soon(poll_fn(|cx| body.poll_data(cx))).await.unwrap();
+    assert!(end.unwrap_err().is_reset());
+}
+
+#[tokio::test]
 async fn an_answer_without_reading_the_content_ends_the_stream_only() {
     let listener = Listening::open();
     let mut client = connect(&listener).await;

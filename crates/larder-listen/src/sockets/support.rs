@@ -22,6 +22,9 @@ use larder_testkit::client::Connection;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 
+/// So much content has `/breaks-late`: more than one side of a connection takes at first, and less than both do.
+pub const BREAKS_LATE_BYTES: usize = 256 * 1024;
+
 /// No test waits longer for anything.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -97,6 +100,10 @@ impl TestService {
             "/short" => stream(Some(11), vec![Ok("01234"), Ok("56789")]),
             "/long" => stream(Some(9), vec![Ok("01234"), Ok("56789")]),
             "/broken" => stream(None, vec![Ok("01234"), Err(BodyError::Cut)]),
+            "/breaks-late" => {
+                let frame: &'static str = Box::leak("#".repeat(BREAKS_LATE_BYTES / 4).into_boxed_str());
+                stream(None, vec![Ok(frame), Ok(frame), Ok(frame), Ok(frame), Err(BodyError::Cut)])
+            }
             "/slow" => {
                 let stream = Script { frames: vec![Ok("01234")], hangs: true };
                 with_status(200, Body::Stream { length: None, stream: Box::pin(stream) })

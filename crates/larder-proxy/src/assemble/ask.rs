@@ -39,7 +39,22 @@ pub(crate) enum AskedFragment {
 }
 
 /// What became of a fragment.
-pub(crate) type FragmentResult = Result<Box<Fragment>, IncludeFailure>;
+pub(crate) type FragmentResult = Result<Box<Fragment>, NoFragment>;
+
+/// Why there is no fragment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoFragment {
+    /// It failed: something else stands there.
+    Failed(IncludeFailure),
+    /// It is not stored, and the page's client takes nothing else: there is no page.
+    NotStored,
+}
+
+impl From<IncludeFailure> for NoFragment {
+    fn from(reason: IncludeFailure) -> Self {
+        Self::Failed(reason)
+    }
+}
 
 /// A fragment that may go into a page.
 pub(crate) struct Fragment {
@@ -62,6 +77,15 @@ pub(crate) struct Fragment {
 pub(crate) struct FragmentTemplate {
     pub(crate) program: Arc<Program>,
     pub(crate) last_modified: Option<WallTime>,
+    /// Its own rule takes no template with a problem.
+    pub(crate) is_strict: bool,
+}
+
+impl FragmentTemplate {
+    /// Whether it may not be run, as far as it is read. A long one goes in before its end is known.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.is_strict && self.program.problems().is_some_and(|problems| !problems.is_empty())
+    }
 }
 
 impl Fragment {

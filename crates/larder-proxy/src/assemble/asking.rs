@@ -13,7 +13,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
 use super::GOOD_BYTES;
-use super::ask::{AskedFragment, Fragment, FragmentResult, FragmentTemplate};
+use super::ask::{AskedFragment, Fragment, FragmentResult, FragmentTemplate, NoFragment};
 use super::document::TemplateText;
 use super::entry::{Bringing, FragmentEntry, FragmentPlace, later};
 use super::page::Page;
@@ -58,7 +58,8 @@ impl Page {
             AskedFragment::Now(Ok(fragment)) if fragment.body.is_whole() => {
                 self.come((&ask, &uri, place), fragment);
             }
-            AskedFragment::Now(Err(reason)) => {
+            AskedFragment::Now(Err(NoFragment::NotStored)) => self.lacks_part = true,
+            AskedFragment::Now(Err(NoFragment::Failed(reason))) => {
                 self.asked.insert(place, FragmentEntry::Failed(reason));
                 self.give_failure(&ask, &uri, reason);
             }
@@ -79,15 +80,18 @@ impl Page {
         let limit = wait_max.unwrap_or(Duration::MAX).min(self.settings.timeout);
         self.tasks.spawn(async move {
             let place_taken = timeout_at(page_ends, places.acquire_owned()).await;
-            let Ok(Ok(_place)) = place_taken else { return (place, Err(IncludeFailure::PageTimeout)) };
+            let failed = |reason| Err(NoFragment::Failed(reason));
+            let Ok(Ok(_place)) = place_taken else { return (place, failed(IncludeFailure::PageTimeout)) };
             let ends = Instant::now() + limit;
             let bringing = async {
                 let mut fragment = asked.await?;
-                fragment.body.read_ahead().await.map_err(|_| IncludeFailure::Broken)?;
-                Ok(fragment)
+                match fragment.body.read_ahead().await {
+                    Ok(()) => Ok(fragment),
+                    Err(_) => failed(IncludeFailure::Broken),
+                }
             };
             let late = if ends < page_ends { IncludeFailure::Timeout } else { IncludeFailure::PageTimeout };
-            let answered = timeout_at(ends.min(page_ends), bringing).await.unwrap_or(Err(late));
+            let answered = timeout_at(ends.min(page_ends), bringing).await.unwrap_or_else(|_| failed(late));
             (place, answered)
         })
     }
@@ -95,7 +99,9 @@ impl Page {
     pub(super) fn answered(&mut self, place: &FragmentPlace, answered: FragmentResult) {
         let Some(FragmentEntry::UnderWay { waiting, .. }) = self.asked.remove(place) else { return };
         match answered {
-            Err(reason) => {
+            // Those that wait for it are given nothing.
+            Err(NoFragment::NotStored) => self.lacks_part = true,
+            Err(NoFragment::Failed(reason)) => {
                 // How long the template waits for one include says nothing of the others.
                 if reason != IncludeFailure::Timeout || waiting.iter().all(|ask| ask.wait_ms_max.is_none()) {
                     self.asked.insert(place.clone(), FragmentEntry::Failed(reason));
@@ -136,7 +142,11 @@ impl Page {
 
     fn give(&mut self, ask: &Ask, uri: &DocumentUri, fragment: Box<Fragment>) {
         let Fragment { body, template, passes, .. } = *fragment;
-        if let Some(FragmentTemplate { program, last_modified }) = template.filter(|_| !ask.as_it_is) {
+        if let Some(template) = template.filter(|_| !ask.as_it_is) {
+            if template.is_refused() {
+                return self.give_failure(ask, uri, IncludeFailure::Invalid);
+            }
+            let FragmentTemplate { program, last_modified, .. } = template;
             let template = Template { program: Arc::clone(&program), last_modified };
             self.run.give(ask.slot, Answer::Template(template));
             // What was discarded meanwhile is not run.
@@ -146,10 +156,13 @@ impl Page {
             return;
         }
         if ask.is_captured {
-            self.captured.retain(|slot| *slot != ask.slot);
             let value = body.joined().filter(|value| value.len() <= GOOD_BYTES);
             return match value {
-                Some(value) => self.run.give(ask.slot, Answer::Value(value)),
+                Some(value) => {
+                    self.captured.retain(|slot| *slot != ask.slot);
+                    self.run.give(ask.slot, Answer::Value(value));
+                }
+                // What is asked for in its place may be a template.
                 None => self.give_failure(ask, uri, IncludeFailure::TooLarge),
             };
         }

@@ -18,6 +18,8 @@ impl Page {
             if let Some(answer) = self.content_of(slot) {
                 if let Answer::Failed(reason) = answer {
                     self.note_failure(None, reason);
+                    // Something else may be asked for in its place.
+                    self.captured.push(slot);
                 }
                 self.run.give(slot, answer);
                 has_given = true;

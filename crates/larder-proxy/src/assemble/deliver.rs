@@ -9,6 +9,7 @@ use bytes::Bytes;
 use larder_assemble::IncludeFailure;
 use tokio::time::{Instant, timeout};
 
+use super::ask::NoFragment;
 use super::document::{At, TemplateText};
 use super::entry::later;
 use super::page::Page;
@@ -59,6 +60,33 @@ impl Page {
             }
         })
         .await
+    }
+
+    /// Waits until it is known whether all parts are stored.
+    ///
+    /// # Cancel safety
+    /// May be dropped at any time.
+    pub(crate) async fn settles(&mut self) -> bool {
+        std::future::poll_fn(|cx| {
+            loop {
+                if let Some(is_stored) = self.is_stored() {
+                    self.goes_on();
+                    return Poll::Ready(is_stored);
+                }
+                self.waits();
+                ready!(self.poll_progress(cx, true));
+            }
+        })
+        .await
+    }
+
+    /// Whether all parts are stored, where that is known; for a client that takes no others.
+    pub(crate) fn is_stored(&self) -> Option<bool> {
+        match (self.lacks_part, self.is_done) {
+            (true, _) => Some(false),
+            (false, true) => Some(true),
+            (false, false) => self.is_stuck().then_some(false),
+        }
     }
 
     fn waits(&mut self) {
@@ -126,8 +154,23 @@ impl Page {
         if !has_moved && !is_over {
             return Poll::Pending;
         }
+        self.tell_broken();
         self.advance();
         Poll::Ready(())
+    }
+
+    /// Tells the run of templates that have broken off.
+    fn tell_broken(&mut self) {
+        let broken = self.documents.iter_mut().filter_map(|document| {
+            document.has_just_broken().then(|| (document.slot(), document.program().uri().clone()))
+        });
+        let broken: Vec<_> = broken.collect();
+        for (slot, uri) in broken {
+            // What cuts the page is counted where that is cut.
+            if self.run.broke(slot) {
+                self.note_failure(Some(uri), IncludeFailure::Broken);
+            }
+        }
     }
 
     /// What is at the front takes time. Meanwhile answers are taken and templates are read, so that the page keeps no place at an origin.
@@ -196,7 +239,7 @@ impl Page {
                         let again = self.again.get_or_insert_with(|| {
                             let asked = later(fragments.ask(uri, false));
                             Box::pin(async move {
-                                timeout(limit, asked).await.unwrap_or(Err(IncludeFailure::Timeout))
+                                timeout(limit, asked).await.unwrap_or(Err(IncludeFailure::Timeout.into()))
                             })
                         });
                         let answered = match again.as_mut().poll(cx) {
@@ -213,7 +256,10 @@ impl Page {
                                 return Poll::Ready(Some(Err(IncludeFailure::Broken)));
                             }
                             Ok(fragment) => *piece = PagePiece::Body(fragment.body),
-                            Err(reason) => return Poll::Ready(Some(Err(reason))),
+                            Err(NoFragment::Failed(reason)) => return Poll::Ready(Some(Err(reason))),
+                            Err(NoFragment::NotStored) => {
+                                return Poll::Ready(Some(Err(IncludeFailure::Origin)));
+                            }
                         }
                         self.again = None;
                         continue;

@@ -34,6 +34,8 @@ pub(crate) struct TemplateText {
     window: u64,
     rest: Option<PartBody>,
     is_broken: bool,
+    /// That is told once.
+    is_break_told: bool,
     /// Ranges that may be asked for again.
     kept: Vec<Range<u64>>,
     /// Who keeps the chunks counted.
@@ -81,6 +83,7 @@ impl TemplateText {
             is_given_up: false,
             rest: None,
             is_broken: false,
+            is_break_told: false,
             kept: Vec::new(),
             owner: None,
             is_all_of_owner: body.sole_owner().is_some(),
@@ -158,6 +161,11 @@ impl TemplateText {
             }
         }
         Poll::Ready(())
+    }
+
+    /// Whether it broke off since this was asked last.
+    pub(crate) fn has_just_broken(&mut self) -> bool {
+        self.is_broken && !self.is_given_up && !std::mem::replace(&mut self.is_break_told, true)
     }
 
     /// Whether more of it may come.

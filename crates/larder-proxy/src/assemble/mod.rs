@@ -22,7 +22,7 @@ mod tally;
 mod told;
 mod whole;
 
-pub(crate) use ask::{AskedFragment, Fragment, FragmentResult, FragmentTemplate, Fragments};
+pub(crate) use ask::{AskedFragment, Fragment, FragmentResult, FragmentTemplate, Fragments, NoFragment};
 pub(crate) use body::PartBody;
 pub(crate) use deliver::Begins;
 pub(crate) use page::{Page, PageRequest, Sheet};

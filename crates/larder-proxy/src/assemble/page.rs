@@ -73,6 +73,8 @@ pub(crate) struct Page {
     pub(super) fragments: Box<dyn Fragments>,
     pub(super) run: Run,
     pub(super) is_done: bool,
+    /// A part is not stored, although only those may be used that are.
+    pub(super) lacks_part: bool,
     pub(super) queue: Queue,
     pub(super) documents: Vec<TemplateText>,
     /// What was asked for, by site and target.
@@ -128,6 +130,7 @@ impl Page {
             settings,
             fragments,
             is_done: false,
+            lacks_part: false,
             queue: Queue::default(),
             documents: vec![TemplateText::new(program, body, TEMPLATE_AHEAD_BYTES, SlotId::PAGE)],
             asked: HashMap::with_capacity_and_hasher(FEW, foldhash::fast::RandomState::default()),
@@ -283,7 +286,8 @@ impl Page {
             Step::Discard { slot } => {
                 self.queue.discard(slot);
                 let queue = &self.queue;
-                let unwanted = self.documents.iter_mut().filter(|document| !queue.is_alive(document.slot()));
+                let is_unwanted = |filled: SlotId| filled == slot || !queue.is_alive(filled);
+                let unwanted = self.documents.iter_mut().filter(|document| is_unwanted(document.slot()));
                 unwanted.for_each(TemplateText::give_up);
                 self.give_up_unwanted();
             }

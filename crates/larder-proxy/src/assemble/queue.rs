@@ -133,7 +133,7 @@ impl Queue {
     /// Drops what a slot holds, and all slots in it.
     pub(crate) fn discard(&mut self, slot: SlotId) {
         let Some(outer) = self.slot(slot) else { return };
-        outer.is_held = false;
+        (outer.is_held, outer.has_ended) = (false, false);
         outer.pieces.clear();
         let mut inner = std::mem::take(&mut outer.children);
         while let Some(index) = inner.pop() {

@@ -117,7 +117,8 @@ fn template(language: Language, at: &DocumentUri, body: Body) -> (Arc<Program>, 
         }
         whole => {
             let body = PartBody::new(whole);
-            compiler.feed(&body.joined().unwrap());
+            let (chunks, _) = body.copy().and_then(PartBody::into_whole).unwrap();
+            chunks.iter().for_each(|chunk| compiler.feed(chunk));
             (compiler.finish(), body)
         }
     }
@@ -137,17 +138,22 @@ struct Scripted {
 impl Scripted {
     fn fragment(&self, at: &DocumentUri, mut random: Random) -> FragmentResult {
         let given = self.fragments.get(&at.target.to_string()).cloned();
+        let breaks = matches!(given, Some(Given::Broken(..)));
         let (bytes, language) = match given.unwrap_or(Given::Failed(IncludeFailure::Status)) {
-            Given::Failed(reason) => return Err(reason),
+            Given::Failed(reason) => return Err(reason.into()),
             Given::Body(bytes) => (bytes, None),
-            Given::Template(language, bytes) => (bytes, Some(language)),
+            Given::Template(language, bytes) | Given::Broken(language, bytes) => (bytes, Some(language)),
         };
-        let body = body(&bytes, Random(random.below(1 << 30) as u64));
+        let random = Random(random.below(1 << 30) as u64);
+        let body = match breaks {
+            true => trickle(&bytes, random, true),
+            false => body(&bytes, random),
+        };
         let (template, body) = match language {
             None => (None, PartBody::new(body)),
             Some(language) => {
                 let (program, body) = template(language, at, body);
-                (Some(FragmentTemplate { program, last_modified: None }), body)
+                (Some(FragmentTemplate { program, last_modified: None, is_strict: false }), body)
             }
         };
         Ok(Box::new(Fragment { said: said(), body, template, passes: self.passes, detail: None, cookies: 0 }))
@@ -212,6 +218,7 @@ impl Case {
             facts,
             fragments: &fragments,
             piece_bytes: 0,
+            breaks: false,
         };
         delivery.deliver(&self.body, &mut |_| 0)
     }
@@ -375,6 +382,68 @@ fn a_template_that_breaks_cuts_the_page_behind_what_it_had() {
         (String::from_utf8(sent).unwrap().as_str(), failed),
         ("begin A and more", Some(IncludeFailure::Broken))
     );
+}
+
+#[test]
+fn a_long_template_that_breaks_is_a_failed_fragment_where_nothing_of_it_was_sent() {
+    use Language::{Esi, Ssi};
+    let text = "l".repeat(3 * GOOD_BYTES);
+    let long = format!("u<esi:include src=\"/a\"/>{text}").into_bytes();
+    // Most of this one is left out, so that it would be short enough for a variable.
+    let mostly_dropped = format!("u<!--#if expr=\"\" -->{text}").into_bytes();
+    let fragments = [
+        ("/a", Given::Body(b"A".to_vec())),
+        ("/long", Given::Broken(Esi, long)),
+        ("/dropped", Given::Broken(Ssi, mostly_dropped)),
+    ];
+    let broken = Some(IncludeFailure::Broken);
+    for (language, body, expected, cut) in [
+        (
+            Esi,
+            "[<esi:try><esi:attempt>x<esi:include src=\"/long\"/></esi:attempt><esi:except>e<esi:include src=\"/a\"/></esi:except></esi:try>]",
+            "[eA]".to_owned(),
+            None,
+        ),
+        (
+            Ssi,
+            "<!--#include virtual=\"/dropped\" set=\"v\" -->[<!--#echo var=\"v\" -->]",
+            "[]".to_owned(),
+            None,
+        ),
+        (
+            Ssi,
+            "<!--#include virtual=\"/dropped\" set=\"v\" onerror=\"/a\" -->[<!--#echo var=\"v\" -->]",
+            "[A]".to_owned(),
+            None,
+        ),
+        (Esi, "[<esi:include src=\"/long\" alt=\"/a\"/>]", format!("[uA{text}"), broken),
+    ] {
+        let case = page_of(language, body, &fragments);
+        for seed in 0..8 {
+            let (output, failed) = case.delivered(seed, false);
+            assert_eq!(String::from_utf8_lossy(&output), expected, "{body}, {seed}");
+            assert_eq!(failed, cut, "{body}, {seed}");
+        }
+    }
+}
+
+#[test]
+fn what_is_too_long_for_a_variable_is_what_onerror_names() {
+    let long = vec![b'l'; 2 * GOOD_BYTES];
+    let fragments = [
+        ("/body", Given::Body(long.clone())),
+        ("/template", Given::Template(Language::Esi, long)),
+        ("/t", Given::Template(Language::Ssi, b"t<!--#echo var=\"x\" -->".to_vec())),
+    ];
+    for target in ["/body", "/template"] {
+        let set = format!("<!--#include virtual=\"{target}\" set=\"v\" onerror=\"/t\" -->");
+        let case = page_of(Language::Ssi, &format!("{set}[<!--#echo var=\"v\" -->]"), &fragments);
+        for seed in 0..8 {
+            let (output, failed) = case.delivered(seed, false);
+            let output = String::from_utf8_lossy(&output).into_owned();
+            assert_eq!((output.as_str(), failed), ("[t(none)]", None), "{target}, {seed}");
+        }
+    }
 }
 
 #[test]

@@ -41,7 +41,7 @@ impl Walk<'_> {
     /// The page that is put together from what is stored; `None` where that is no template.
     pub(super) async fn parts(&self, under: &Under) -> Option<FoundPage> {
         let (stored, _) = under.selected_in()?;
-        let template = at_hand(stored, self.head()).await?;
+        let template = at_hand(stored, self).await?;
         let fields = &stored.head.fields.map;
         let policy = &self.settings.policy.templates;
         let facts = RequestFacts {
@@ -158,8 +158,7 @@ impl Walk<'_> {
         was_in_memory: bool,
         told: &mut ExplainedFragment,
     ) -> FoundPart {
-        let template =
-            at_hand(stored, self.head()).await.filter(|template| template.program.has_operations());
+        let template = at_hand(stored, self).await.filter(|template| template.program.has_operations());
         told.language = template.as_ref().map(|template| template.program.language().as_str().to_owned());
         let has_none = matches!(stored.head.status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT);
         let body = if has_none { Some(PartBody::default()) } else { body_of(stored) };
@@ -234,16 +233,17 @@ fn said_by(stored: &StoredResponse) -> Reason {
 }
 
 /// A stored template, with all of its bytes.
-async fn at_hand(stored: &Arc<StoredResponse>, head: &RequestHead) -> Option<TemplateAtHand> {
+async fn at_hand(stored: &Arc<StoredResponse>, walk: &Walk<'_>) -> Option<TemplateAtHand> {
     let language = stored.head.language()?;
     let body = read(body_of(stored)?, TEMPLATE_BYTES_MAX).await?;
     let program = match stored.body.program() {
         Some(program) => Arc::clone(program),
-        None => compile(language, uri_of(head), &body),
+        None => compile(language, uri_of(walk.head()), &body),
     };
     let last_modified = stored.head.validators.last_modified.as_ref().map(|(_, at)| *at);
     let arrives = !stored.body.is_in_memory() && body.len() > GOOD_BYTES;
-    Some(TemplateAtHand { program, body, last_modified, arrives })
+    let is_strict = walk.settings.policy.templates.strict;
+    Some(TemplateAtHand { program, body, last_modified, arrives, is_strict })
 }
 
 fn body_of(stored: &Arc<StoredResponse>) -> Option<PartBody> {

@@ -37,6 +37,8 @@ pub(super) struct TemplateAtHand {
     pub(super) last_modified: Option<WallTime>,
     /// It is long and not in memory, so that it arrives while the page is sent.
     pub(super) arrives: bool,
+    /// Its rule takes no template with a problem.
+    pub(super) is_strict: bool,
 }
 
 /// What is known of a fragment.
@@ -291,6 +293,9 @@ impl<'a> Parts<'a> {
                 FoundPart::There { is_empty, value, template, .. } => {
                     self.is_open |= !found.told.in_memory;
                     match (template, value) {
+                        (Some(template), _) if !ask.as_it_is && template.is_refused() => {
+                            (Answer::Failed(IncludeFailure::Invalid), Some(IncludeFailure::Invalid))
+                        }
                         (Some(template), _) if !ask.as_it_is => {
                             let depth =
                                 self.documents.get(ask.document.index()).map_or(0, |outer| outer.depth);
@@ -341,6 +346,10 @@ impl<'a> Parts<'a> {
 }
 
 impl TemplateAtHand {
+    fn is_refused(&self) -> bool {
+        self.is_strict && self.program.problems().is_some_and(|problems| !problems.is_empty())
+    }
+
     fn for_run(&self) -> Template {
         Template { program: Arc::clone(&self.program), last_modified: self.last_modified }
     }

@@ -28,9 +28,10 @@ use super::used::{self, Used};
 use super::way::{looks_at_once, reply_to};
 use crate::asked::{Asked as AskedRequest, Asker, MatchedRule};
 use crate::assemble::{
-    AskedFragment, Fragment, FragmentResult, FragmentTemplate, Fragments, PartBody, Tally,
+    AskedFragment, Fragment, FragmentResult, FragmentTemplate, Fragments, NoFragment, PartBody, Tally,
 };
 use crate::exchange::{Exchange, Reply};
+use crate::failure::Failure;
 use crate::fetch::ClientHop;
 use crate::fill::{coding_of, decoded};
 use crate::settings::RuleSettings;
@@ -46,6 +47,8 @@ pub(super) struct ServedFragments {
     worker_plan: Arc<WorkerPlan>,
     aim: Aim,
     asker: Asker,
+    /// The page's client takes nothing that is not stored, whatever the rules of the fragments make of such a wish.
+    cached_only: bool,
     record: Option<LookRecord>,
     /// A kept page of the same template for other requests.
     other: Option<Arc<KeptPage>>,
@@ -66,6 +69,7 @@ impl ServedFragments {
             worker_plan: Arc::clone(exchange.asked.route.worker_plan()),
             aim: Aim::new(&exchange.asked.head, settings, origin),
             asker: Asker { hop, ..asker.clone() },
+            cached_only: larder_cache::only_if_cached(&exchange.asked.head, &settings.policy),
             record,
             other,
         }
@@ -89,7 +93,9 @@ impl ServedFragments {
         let server = self.asker.server.filter(|_| is_of_own_origin);
         let asker = Asker { server, ..self.asker.clone() };
         let now = self.worker.proxy.clock.now();
-        Ok((Exchange::new(AskedRequest { head, sent_target, route }, asker, now), depends_on_fields))
+        let mut exchange = Exchange::new(AskedRequest { head, sent_target, route }, asker, now);
+        exchange.cached_only = self.cached_only;
+        Ok((exchange, depends_on_fields))
     }
 
     /// What is in memory, or what brings it.
@@ -145,7 +151,7 @@ impl Fragments for ServedFragments {
             Ok(aimed) => self.serve(uri, aimed, takes_errors && self.aim.settings().error_bodies),
             Err(reason) => {
                 self.note(None);
-                AskedFragment::Now(Err(reason))
+                AskedFragment::Now(Err(reason.into()))
             }
         }
     }
@@ -166,13 +172,16 @@ impl Fragments for ServedFragments {
 /// What an answer is to a page.
 fn fragment(worker: &Worker, exchange: &Exchange, takes_errors: bool, reply: Reply) -> FragmentResult {
     let Reply { response, status, sheet } = reply;
+    if status.outcome == Outcome::Own && status.detail == Some(Failure::ONLY_IF_CACHED.detail) {
+        return Err(NoFragment::NotStored);
+    }
     worker.count_fragment(exchange, &status);
     let Response { mut head, body, .. } = response;
     let failed = failure_of(head.status, &status);
     if let Some(reason) = failed
         && !(takes_errors && (head.status.is_client_error() || head.status.is_server_error()))
     {
-        return Err(reason);
+        return Err(reason.into());
     }
     let age = age_of(&head);
     head.age = None;
@@ -202,6 +211,7 @@ fn fragment(worker: &Worker, exchange: &Exchange, takes_errors: bool, reply: Rep
     let template = sheet.map(|sheet| FragmentTemplate {
         program: Arc::clone(&sheet.program),
         last_modified: sheet.last_modified,
+        is_strict: exchange.settings().policy.templates.strict,
     });
     // What is being stored may outgrow its store, and passes through from then on.
     let passes = status.outcome != Outcome::Hit;

@@ -13,7 +13,7 @@ use larder_store::{CacheKey, Held, HotCache, StoredResponse};
 use super::context::RequestContext;
 use super::refresh::{self, RefreshedRequest, Standing};
 use super::used::Used;
-use crate::decision::{Counters, Facts, Next, next};
+use crate::decision::{Counters, Facts, Missed, Next, next};
 use crate::detail::BY_HAND;
 use crate::exchange::Exchange;
 use crate::facts;
@@ -156,7 +156,9 @@ impl Look<'_> {
         let standing =
             refresh::standing_in(worker, (worker_plan, origin), asked, (self.key, &miss), self.now);
         let stands_in = standing.as_ref().map(|standing| standing.fact);
-        let missed = Facts::Missed(facts::missed(asked, &miss, stands_in));
+        let missed = facts::missed(asked, &miss, stands_in);
+        let only_if_cached = missed.only_if_cached || self.exchange.cached_only;
+        let missed = Facts::Missed(Missed { only_if_cached, ..missed });
         let asks_itself = stands_in.is_some_and(|fact| fact.asks_itself);
         match (next(&missed, counters), standing) {
             ((Next::Refuse(failure), _), _) => Ok(Used::Failed(failure)),

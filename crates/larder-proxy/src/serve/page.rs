@@ -133,7 +133,8 @@ fn begin(
         head: exchange.asked.head.clone(),
         client: exchange.asker.client,
         now: exchange.started.wall,
-        fetches: !is_head(exchange) && !wants_cached_only(exchange),
+        // Of a page that may be made of what is stored alone, all has to be known before anything is said.
+        fetches: !is_head(exchange) || wants_cached_only(exchange),
     });
     let fragments = Box::new(ServedFragments::new(
         worker,
@@ -159,7 +160,9 @@ impl Assembly {
             Ok(reply) => return reply,
             Err(assembly) => assembly,
         };
-        assembly.page.begins().await;
+        if !wants_cached_only(exchange) || assembly.page.settles().await {
+            assembly.page.begins().await;
+        }
         // Now it is known how it begins.
         let answer = assembly.answer(exchange);
         answer.unwrap_or_else(|_| reply::failed(Outcome::Own, Failure::FRAGMENT_FAILED))
@@ -192,7 +195,13 @@ impl Assembly {
             });
         }
         if wants_cached_only(exchange) {
-            return Ok(reply::failed(Outcome::Own, Failure::ONLY_IF_CACHED));
+            match self.page.is_stored() {
+                // What lies on disks is on its way.
+                None => return Err(self),
+                Some(false) => return Ok(reply::failed(Outcome::Own, Failure::ONLY_IF_CACHED)),
+                // Some of it is too long for memory.
+                Some(true) => {}
+            }
         }
         if is_head(exchange) {
             return Ok(self.open(exchange, respond::unsent(None)));
@@ -206,7 +215,7 @@ impl Assembly {
 
     /// A page of which all is in memory.
     fn whole(self, exchange: &Exchange, page: WholePage) -> Reply {
-        let (mut fields, control) = self.fields(false);
+        let (mut fields, control) = self.fields(exchange, false);
         if let Some(tag) = page.tag() {
             fields.insert(ETAG, tag.clone());
         }
@@ -240,7 +249,7 @@ impl Assembly {
 
     /// A page of which parts are on their way; `unsent` stands in for its content where that is not empty.
     fn open(self, exchange: &Exchange, unsent: Body) -> Reply {
-        let (fields, control) = self.fields(true);
+        let (fields, control) = self.fields(exchange, true);
         let Self { worker, page, head, mut status, .. } = self;
         worker.metrics.page(exchange.site().settings.route, PageHow::Open);
         if status.outcome == Outcome::Hit {
@@ -259,7 +268,7 @@ impl Assembly {
     }
 
     /// The fields of the page, and what it says to caches behind larder.
-    fn fields(&self, is_open: bool) -> (HeaderMap, PageControl) {
+    fn fields(&self, exchange: &Exchange, is_open: bool) -> (HeaderMap, PageControl) {
         let template = fields_of(&self.head);
         let (page, used) = (&*self.page, self.page.used());
         let said = PageSaid {
@@ -270,7 +279,7 @@ impl Assembly {
             used_client: used.client,
         };
         let control = page_control(&said, &template);
-        let mut fields = page_fields(&template);
+        let mut fields = page_fields(&template, &exchange.settings().policy.controls.targets);
         for (name, value) in &control.fields {
             fields.insert(name, value.clone());
         }

@@ -70,6 +70,9 @@ pub(super) async fn reply_to(
                 let context = RequestContext { worker, worker_plan, origin, content };
                 return cached::cached(context, exchange, looked, interims).await;
             }
+            (Next::Pass { .. }, _) if exchange.cached_only => {
+                return reply::failed(Outcome::Own, Failure::ONLY_IF_CACHED);
+            }
             (Next::Pass { forward, detail }, _) => {
                 let mut reply = pass::pass(worker, worker_plan, exchange, origin, inside, interims).await;
                 reply.status.outcome = Outcome::Forwarded(forward);

@@ -16,6 +16,7 @@ mod keeping_invalidations;
 mod logging;
 mod memory;
 mod messages;
+mod pages;
 mod purges_at_once;
 mod purging;
 mod reloading;

@@ -302,7 +302,8 @@ fn condition(attributes: &Attributes, place: Place, sink: &mut Sink) -> Test {
 }
 
 fn include(attributes: &Attributes, place: Place, sink: &mut Sink) -> Result<Op, Fault> {
-    let text = attributes.value(b"src").ok_or(Fault::Missing)?;
+    // An empty one would be the document itself, which nobody means.
+    let text = attributes.value(b"src").filter(|text| !text.trim_ascii().is_empty()).ok_or(Fault::Missing)?;
     if attributes.is_repeated(b"src") {
         return Err(Fault::Repeated);
     }

@@ -8,6 +8,7 @@ use crate::compile::tests::{language, likely};
 
 fn case(language: Language, template: &str, other: &str) -> Case {
     let case = Case::new(language).field("cookie", "a=x/y");
+    let case = case.broken("/u", language, template);
     let (case, inner) = match language {
         Ssi => (case.ssi("/t", template).ssi("/p/t", other), Esi),
         Esi => (case.esi("/t", template), Ssi),
@@ -25,8 +26,9 @@ proptest! {
             language().prop_flat_map(|language| (Just(language), likely(language), likely(language), likely(language))),
         seed in any::<u64>(),
         piece_bytes in 0..40_usize,
+        breaks in any::<bool>(),
     ) {
-        let whole = case(language, &template, &other);
+        let whole = Case { breaks, ..case(language, &template, &other) };
         let first = whole.deliver(&body, &mut |_| 0);
         let mut state = seed | 1;
         let mut choose = move |count: usize| {
@@ -35,7 +37,7 @@ proptest! {
             state ^= state << 17;
             usize::try_from(state >> 33).unwrap_or(0) % count
         };
-        let cut = Case { piece_bytes, ..case(language, &template, &other) };
+        let cut = Case { piece_bytes, breaks, ..case(language, &template, &other) };
         let second = cut.deliver(&body, &mut choose);
         prop_assert_eq!(String::from_utf8_lossy(&first.output), String::from_utf8_lossy(&second.output));
         // Of several failures in one attempt, the first to come gives the reason.

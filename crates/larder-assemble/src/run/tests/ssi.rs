@@ -145,7 +145,10 @@ fn echo_encodes_once_and_tells_missing_from_empty() {
         ("encoding=\"urlencoded\" var=\"x\"", "%3Ca%20href%3D%27b%27%3E%26%22"),
         ("encoding=\"base64\" var=\"x\"", "PGEgaHJlZj0nYic+JiI="),
         ("var=\"y\"", "(none)"),
-        ("var=\"y\" default=\"<d>\"", "<d>"),
+        ("var=\"y\" default=\"<d>\"", "&lt;d&gt;"),
+        ("encoding=none default=\"<d>\" var=\"y\"", "<d>"),
+        ("var=\"y\" default=\"<d>\" encoding=url", "%3Cd%3E"),
+        ("var=\"y\" default=\"<d>\" encoding=base64", "PGQ+"),
         ("var=\"y\" default=\"\"", ""),
         ("var=\"empty\" default=\"d\"", ""),
         ("var=\"x\" encoding=\"rot13\"", "ERR"),
@@ -193,6 +196,10 @@ fn conditions_nest_and_untaken_branches_do_nothing() {
         ("I0{a}I1{b}NX", ""),
         ("I?{a}E{b}N", "ERRb"),
         ("I0L?{a}E{b}N", "ERRb"),
+        // An empty condition is no fault.
+        ("I-{a}N", ""),
+        ("I-{a}E{b}N", "b"),
+        ("I0L-{a}L1{b}N", "b"),
     ] {
         let mut written = body.to_owned();
         for (short, long) in [
@@ -201,7 +208,9 @@ fn conditions_nest_and_untaken_branches_do_nothing() {
             ("I0", "<!--#if expr=\"$no\" -->"),
             ("I1", "<!--#if expr=\"1\" -->"),
             ("I?", "<!--#if expr=\"(\" -->"),
+            ("I-", "<!--#if expr=\"\" -->"),
             ("L0", "<!--#elif expr=\"\\$no = x\" -->"),
+            ("L-", "<!--#elif expr=\" \" -->"),
             ("L1", "<!--#elif expr=\"1\" -->"),
             ("L?", "<!--#elif -->"),
             ("E", "<!--#else -->"),

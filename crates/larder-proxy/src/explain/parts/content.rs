@@ -105,6 +105,7 @@ impl Content {
 
     pub(super) fn discard(&mut self, slot: SlotId) {
         let Some(outer) = self.slot(slot) else { return };
+        outer.has_ended = false;
         outer.pieces.clear();
         let mut inner = outer.inner.clone();
         while let Some(slot) = inner.pop().and_then(|index| self.slots.get_mut(index)) {

@@ -18,6 +18,8 @@ enum Is {
     Body(&'static str),
     Ssi(&'static str),
     Esi(&'static str),
+    /// Under a rule that takes no problem.
+    StrictEsi(&'static str),
     OnDisk(&'static str),
     Missing,
     Failing(IncludeFailure),
@@ -51,6 +53,7 @@ fn template(language: Language, uri: DocumentUri, text: &str) -> TemplateAtHand 
         body: Bytes::copy_from_slice(text.as_bytes()),
         last_modified: None,
         arrives: false,
+        is_strict: false,
     }
 }
 
@@ -82,6 +85,10 @@ fn looked(is: &Is, uri: &DocumentUri) -> LookedUp {
         Is::Body(body) | Is::OnDisk(body) => there(body, None),
         Is::Ssi(text) => there(text, Some(template(Language::Ssi, uri.clone(), text))),
         Is::Esi(text) => there(text, Some(template(Language::Esi, uri.clone(), text))),
+        Is::StrictEsi(text) => {
+            let template = template(Language::Esi, uri.clone(), text);
+            there(text, Some(TemplateAtHand { is_strict: true, ..template }))
+        }
         Is::Missing => FoundPart::Missing,
         Is::Failing(reason) => FoundPart::Failing(*reason),
         Is::Refused(reason) => return LookedUp::Refused(*reason),
@@ -230,6 +237,19 @@ fn a_fragment_that_is_a_template_is_followed_by_its_own_includes() {
     assert_eq!((place.line, place.column, place.depth), (2, 2, 3));
     let tried = &page.includes[1].on_failure[0];
     assert_eq!(tried.sentence, "The attempt around this fragment is discarded, and its except runs.");
+}
+
+#[test]
+fn a_template_with_a_problem_fails_where_its_own_rule_is_strict() {
+    let fragments = [
+        ("/good", Is::StrictEsi("<esi:vars>g</esi:vars>")),
+        ("/bad", Is::StrictEsi("<esi:inline>x</esi:inline>")),
+        ("/lax", Is::Esi("<esi:inline>x</esi:inline>")),
+    ];
+    let text = "<esi:include src='/good'/><esi:include src='/bad' onerror='continue'/><esi:include src='/lax'/>\
+                <esi:include src='/bad' dca='none'/>";
+    let (page, _) = page(Language::Esi, text, &fragments);
+    assert_eq!(lines(&page), ["/good", "/bad invalid", "/lax", "/bad"]);
 }
 
 #[test]

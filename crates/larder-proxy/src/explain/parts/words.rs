@@ -24,6 +24,7 @@ pub(super) fn failure(of: IncludeFailure) -> Reason {
         IncludeFailure::PageTimeout => "It does not come within the time of the page.",
         IncludeFailure::TooLarge => "It is larger than what a variable or a page takes.",
         IncludeFailure::Coding => "Its content coding cannot be decoded.",
+        IncludeFailure::Invalid => "It is a template with problems, and its rule says strict.",
         IncludeFailure::Host => {
             "Its site may not be asked: it is not the page's own, and hosts of fragments does not name it, or there is no such site."
         }
