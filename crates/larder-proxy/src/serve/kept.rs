@@ -192,3 +192,6 @@ impl KeptPage {
         Reply::new(response, status)
     }
 }
+
+#[cfg(test)]
+mod model;
