@@ -45,11 +45,13 @@ test: units ahead ## every test: units, properties, scenarios, conformance of HT
 	$(SUITES) instructions
 	$(XTASK) readme run
 
-torture: built ## what takes long: 500 kills of a larder with disks, each byte checked afterwards; minutes of purges under load; long random runs of the models, of properties, of clients with cookies; SECONDS of each fuzz target
+torture: built ## what takes long: 500 kills of a larder with disks, each byte checked afterwards; minutes of purges under load; long random runs of the models, of kept pages, of properties, of clients with cookies; SECONDS of each fuzz target
 	LARDER_KILLS=500 cargo test --workspace --locked --test proofs disks::crash -- --nocapture
 	LARDER_SECONDS=60 cargo test --workspace --locked --test proofs every_store::stamps -- --nocapture
+	LARDER_SECONDS=60 cargo test --workspace --locked --test proofs pages::visitors -- --nocapture
 	LARDER_SEEDS=250 cargo test -p larder-store --locked --lib contract::model -- --nocapture
 	LARDER_SEEDS=500 cargo test -p larder-proxy --locked --lib forward::model -- --nocapture
+	LARDER_SEEDS=500 cargo test -p larder-proxy --locked --lib serve::kept -- --nocapture
 	LARDER_SEEDS=200 cargo test --workspace --locked --test proofs own:: -- --nocapture
 	PROPTEST_CASES=20000 cargo test --workspace --locked --lib
 	$(XTASK) fuzz --seconds $(SECONDS) --kept

@@ -291,3 +291,6 @@ impl KeptPage {
         Reply::new(response, status)
     }
 }
+
+#[cfg(test)]
+mod model;

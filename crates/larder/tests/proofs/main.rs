@@ -19,6 +19,7 @@ mod disks;
 mod every_store;
 mod hot_bodies;
 mod own;
+mod pages;
 mod plain_files;
 mod plain_files_absent;
 mod plain_files_faults;
