@@ -21,7 +21,6 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::{FEW, TEMPLATE_AHEAD_BYTES};
 use super::ask::{FragmentResult, Fragments};
 use super::body::PartBody;
 use super::document::{At, TemplateText};
@@ -31,6 +30,7 @@ use super::tag::TagInput;
 use super::tally::Tally;
 use super::told::PageTold;
 use super::whole::WholePage;
+use super::{FEW, TEMPLATE_AHEAD_BYTES};
 use crate::settings::FragmentSettings;
 
 /// A response that is a template.

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use http::header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE};
 use http::{HeaderMap, HeaderName, Method};
+use larder_assemble::FactsUsed;
 use larder_cache::page::PartSaid;
 use larder_http::body::{Body, Pieces};
 use larder_http::fields::cache_status::CacheStatus;
@@ -124,8 +125,8 @@ pub(super) struct KeptPage {
     worker_plan: Arc<WorkerPlan>,
     settings: Arc<RuleSettings>,
     request: RequestHead,
-    /// The request fields that values and conditions have read.
-    used_fields: Vec<HeaderName>,
+    /// What of the request values and conditions have read.
+    used: FactsUsed,
     parts: Vec<KeptLookup>,
     page: Arc<WholePage>,
     fields: Arc<PreparedFields>,
@@ -189,8 +190,8 @@ pub(super) struct Made<'a> {
     pub(super) parts: Vec<KeptLookup>,
     pub(super) page: &'a Arc<WholePage>,
     pub(super) fields: &'a HeaderMap,
-    /// The request fields that values and conditions have read.
-    pub(super) used_fields: &'a [HeaderName],
+    /// What of the request values and conditions have read.
+    pub(super) used: &'a FactsUsed,
     pub(super) made: Now,
     pub(super) age_seconds: Option<u64>,
     pub(super) ttl_seconds: Option<i64>,
@@ -211,7 +212,7 @@ pub(super) fn keep(worker: &Worker, exchange: &Exchange, made: Made<'_>) {
         template: made.template,
         worker_plan: Arc::clone(exchange.asked.route.worker_plan()),
         settings: Arc::clone(exchange.settings()),
-        used_fields: made.used_fields.to_vec(),
+        used: made.used.clone(),
         request: RequestHead { fields: without_conditions(&head.fields), ..head.clone() },
         parts: made.parts,
         page,
@@ -224,18 +225,16 @@ pub(super) fn keep(worker: &Worker, exchange: &Exchange, made: Made<'_>) {
 }
 
 impl KeptPage {
-    /// Whether the template gives the same for this request: all but the method, which may be GET or HEAD, and what is answered from
-    /// the page.
+    /// Whether the template gives the same for this request. A HEAD, conditions and ranges are answered from the page.
     fn is_for(&self, now: &RequestHead) -> bool {
         let kept = &self.request;
-        let is_same = kept.version == now.version
-            && kept.target == now.target
-            && matches!(now.method, Method::GET | Method::HEAD);
-        is_same
-            && self
-                .used_fields
-                .iter()
-                .all(|name| kept.fields.get_all(name).iter().eq(now.fields.get_all(name).iter()))
+        let is_same_start = match self.used.start_line {
+            true => kept.version == now.version && kept.method == now.method,
+            false => matches!(now.method, Method::GET | Method::HEAD),
+        };
+        let is_same =
+            |name: &HeaderName| kept.fields.get_all(name).iter().eq(now.fields.get_all(name).iter());
+        is_same_start && kept.target == now.target && self.used.fields.iter().all(is_same)
     }
 
     /// Whether look-ups for this exchange's request find what it was made of.

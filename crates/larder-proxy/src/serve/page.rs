@@ -233,7 +233,7 @@ impl Assembly {
                 parts,
                 page: &page,
                 fields: &fields,
-                used_fields: &used.fields,
+                used,
                 made: exchange.started,
                 age_seconds: control.age_seconds,
                 ttl_seconds: control.ttl_seconds,

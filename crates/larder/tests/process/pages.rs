@@ -60,7 +60,7 @@ async fn only_if_cached_recalls_the_parts_of_a_page_and_fails_for_what_is_nowher
     let with = |bytes: Vec<u8>| [b"[".to_vec(), bytes, b"]".to_vec()].concat();
     until("the disk is open, and the part recalled", async || {
         let page = from_the_cache_alone(&larder, "/page").await;
-        page.status == 200 && page.body == with(seeded::bytes_of("/part", 0, 100))
+        page.status == 200 && page.body == with(seeded::bytes_of("/part", 0, 100).to_vec())
     })
     .await;
     let page = from_the_cache_alone(&larder, "/page").await;
@@ -71,7 +71,7 @@ async fn only_if_cached_recalls_the_parts_of_a_page_and_fails_for_what_is_nowher
     // A part that is too long for memory is stored all the same.
     let long = from_the_cache_alone(&larder, "/long").await;
     assert_eq!((long.status, &long.end), (200, &End::Complete), "{long}");
-    assert!(long.body == with(seeded::bytes_of("/large", 0, LARGE)));
+    assert!(long.body == with(seeded::bytes_of("/large", 0, LARGE).to_vec()));
     let lacking = from_the_cache_alone(&larder, "/lacking").await;
     assert_eq!((lacking.status, cache_status(&lacking)), (504, "larder; detail=only-if-cached"), "{lacking}");
     assert_eq!(origin.log().count(), before, "nothing was asked for");

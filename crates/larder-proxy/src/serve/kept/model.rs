@@ -72,7 +72,7 @@ struct Counted {
     kept: u64,
     /// Kept pages with a condition, a range, or of a HEAD.
     in_part: u64,
-    /// Kept pages whose look-ups began a refresh.
+    /// Pages whose look-ups began a refresh.
     ahead: u64,
     /// Pages with a part of their visitor's own.
     own: u64,
@@ -233,7 +233,7 @@ impl History {
         self.counted.hits += u64::from(kept.is_hit());
         self.counted.kept += u64::from(is_kept);
         self.counted.in_part += u64::from(is_kept && (kept.status != 200 || head.method == Method::HEAD));
-        self.counted.ahead += u64::from(is_kept && began > 0);
+        self.counted.ahead += u64::from(began > 0);
         self.judge(&asked, visitor, &kept);
         if let Some(tag) = Some(kept.field("etag")).filter(|tag| !tag.is_empty()) {
             self.tags.insert(target, HeaderValue::from_str(tag).unwrap());
