@@ -186,7 +186,8 @@ impl TemplateText {
 
     /// All of it that the page shows was delivered. What a block may need again is left, also where a store keeps it.
     pub(crate) fn finish(&mut self) {
-        if self.owner.is_some() {
+        // Where others read it too, its program may be ahead of what was read here: then a block is still to come.
+        if self.owner.is_some() || self.kept.iter().any(|kept| kept.end > self.read) {
             return;
         }
         self.rest = None;
@@ -343,6 +344,16 @@ mod tests {
             }
         }
         assert!(matches!(document.at(&(100..101)), At::Never));
+    }
+
+    #[test]
+    fn a_block_that_was_not_read_yet_is_waited_for() {
+        let (text, mut document) = streaming(3 << 20);
+        document.keep((2 << 20)..(2 << 20) + 10);
+        document.finish();
+        deliver_all(&mut document, &text);
+        document.finish();
+        assert_eq!(document.own_bytes(), 10);
     }
 
     #[test]
