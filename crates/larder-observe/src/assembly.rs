@@ -37,6 +37,8 @@ impl Label for PageHow {
 /// One worker's counters that belong to no site and no store.
 pub(crate) struct AssemblyCells {
     failures: Cells,
+    /// Opened less closed.
+    open: Cells,
     cookies_dropped: Cells,
     wait: Histogram,
     compiled: Cells,
@@ -48,6 +50,7 @@ impl AssemblyCells {
     pub(crate) fn new(vocabulary: &Vocabulary) -> Self {
         Self {
             failures: Cells::new(vocabulary.fragment_failure.len()),
+            open: Cells::new(1),
             cookies_dropped: Cells::new(1),
             wait: Histogram::default(),
             compiled: Cells::new(vocabulary.language.len()),
@@ -59,6 +62,15 @@ impl AssemblyCells {
 impl AssemblyCells {
     pub(crate) fn failed(&self, reason: usize) {
         self.failures.add(reason, 1);
+    }
+
+    pub(crate) fn opened(&self) {
+        self.open.add(0, 1);
+    }
+
+    pub(crate) fn closed(&self) {
+        // Cells wrap: this is one less.
+        self.open.add(0, u64::MAX);
     }
 
     pub(crate) fn dropped_cookies(&self, count: u64) {
@@ -85,6 +97,8 @@ pub struct AssemblySnapshot {
     pub failures: Vec<Count>,
     /// Those of them that are limits.
     pub limits: Vec<Count>,
+    /// Pages that are being sent while parts of them are on their way.
+    pub open: u64,
     /// Fields with cookies that fragments came with.
     pub cookies_dropped: u64,
     /// Time in which pages had nothing to send.
@@ -109,6 +123,7 @@ impl AssemblySnapshot {
         Self {
             limits: failures.iter().filter(is_limit).copied().collect(),
             failures,
+            open: cells(|cells| &cells.open, 1).iter().fold(0, |sum, open| sum.wrapping_add(*open)),
             cookies_dropped: cells(|cells| &cells.cookies_dropped, 1).iter().sum(),
             wait: sum_histograms(workers.iter().map(|worker| &worker.wait)),
             compiled: by_word(vocabulary.language, |cells| &cells.compiled),
@@ -127,6 +142,7 @@ impl AssemblySnapshot {
                 samples.value(&[(family.labels[0], token)], *count);
             }
         }
+        out.family(&family::PAGES_OPEN).value(&[], self.open);
         out.family(&family::FRAGMENT_COOKIES_DROPPED).value(&[], self.cookies_dropped);
         out.family(&family::FRAGMENT_WAIT_SECONDS).histogram(&[], &self.wait);
         for (language, problem, count) in &self.problems {
@@ -187,6 +203,8 @@ mod tests {
             worker.fragment_failed(&Failure(3));
             worker.fragment_cookies_dropped(2);
             worker.page_waited(Duration::from_millis(40));
+            (0..3).for_each(|_| worker.page_opened());
+            worker.page_closed();
             worker.template_compiled(&Language(1));
             worker.template_problem(&Language(1), &Problem(2));
         }
@@ -204,6 +222,7 @@ mod tests {
             "larder_cache_lookups_total{store=\"default\",status=\"hit\"} 0",
             "larder_fragment_failures_total{reason=\"status\"} 1",
             "larder_fragment_failures_total{reason=\"loop\"} 2",
+            "larder_pages_open 4",
             "larder_fragment_cookies_dropped_total 4",
             "larder_fragment_wait_seconds_count 2",
             "larder_templates_compiled_total{language=\"ssi\"} 0",

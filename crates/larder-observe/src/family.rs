@@ -170,6 +170,9 @@ families! {
     PAGES = "larder_pages_total" Counter "pages" ["site", "how"]
         "Pages put together from a template and its fragments, by site."
         "`kept`: used again as it was put together before. `whole`: all parts were in memory. `open`: sent while parts were on their way, which costs validators and ranges.";
+    PAGES_OPEN = "larder_pages_open" Gauge "pages" []
+        "Pages that are being sent while parts of them are on their way."
+        "What they hold in memory is not the stores': see the formula in the guide on operating. Many for long: slow fragments, or slow clients.";
     FRAGMENTS = "larder_fragments_total" Counter "fragments" ["store", "status"]
         "Fragments that pages asked for, by outcome of the look-up."
         "The hit ratio of fragments. `status` has the words of `larder_cache_lookups_total`, which does not count them.";

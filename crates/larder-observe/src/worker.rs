@@ -264,6 +264,16 @@ impl WorkerMetrics {
         self.assembly.dropped_cookies(count);
     }
 
+    /// A page is sent from now on while parts of it are on their way.
+    pub fn page_opened(&self) {
+        self.assembly.opened();
+    }
+
+    /// A page that was opened is over.
+    pub fn page_closed(&self) {
+        self.assembly.closed();
+    }
+
     /// For so long a page had nothing to send.
     pub fn page_waited(&self, waited: Duration) {
         self.assembly.waited(waited);

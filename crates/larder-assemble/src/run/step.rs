@@ -33,6 +33,12 @@ impl SlotId {
     pub fn index(self) -> usize {
         self.0 as usize
     }
+
+    /// The slot of this number, for tests of those who deliver pages.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub fn of_index(index: u32) -> Self {
+        Self(index)
+    }
 }
 
 /// A document that is run: the page's template, or a fragment that is one.

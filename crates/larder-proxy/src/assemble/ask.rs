@@ -26,8 +26,11 @@ pub(crate) trait Fragments: Send {
     /// The page was cut in the middle.
     fn cut(&self, reason: IncludeFailure);
 
+    /// The page is sent from now on while parts of it are on their way.
+    fn opened(&self);
+
     /// The page is over, or was given up.
-    fn ended(&self, tally: &Tally);
+    fn ended(&self, tally: &Tally, was_open: bool);
 }
 
 /// What is known of a fragment when it is asked for.

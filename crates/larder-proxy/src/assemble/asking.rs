@@ -1,7 +1,8 @@
 //! The fragments of a page: asked for, awaited, and given to its run.
 //!
-//! In: includes that the run names. Out: answers for it, and bodies for the queue. A URL is asked for once. What takes time is a task,
-//! of which [`FragmentSettings::at_once`](crate::settings::FragmentSettings) go on together.
+//! In: includes that the run names. Out: answers for it, and bodies for the queue. A URL is asked for once, as long as what the page holds of
+//! it is little. What takes time is a task, of which [`FragmentSettings::at_once`](crate::settings::FragmentSettings) go on together at most,
+//! and fewer while fragments that have come wait for their turn in the page ([`PageRoom`]).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,15 +10,17 @@ use std::time::Duration;
 use larder_assemble::{Answer, Ask, IncludeFailure, Template};
 use larder_http::target::reference::DocumentUri;
 use larder_http::template::Language;
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
-use super::GOOD_BYTES;
 use super::ask::{AskedFragment, Fragment, FragmentResult, FragmentTemplate, NoFragment};
 use super::document::TemplateText;
-use super::entry::{Bringing, FragmentEntry, FragmentPlace, later};
+use super::entry::{Bringing, FetchCall, FragmentEntry, FragmentPlace, later};
 use super::page::Page;
 use super::queue::PagePiece;
+use super::room::PageRoom;
+use super::{COPIES_BYTES_MAX, GOOD_BYTES};
 
 impl Page {
     /// Whether the document that asks is SSI.
@@ -55,7 +58,10 @@ impl Page {
         }
         let takes_errors = self.is_in_ssi(&ask);
         match self.fragments.ask(&uri, takes_errors) {
-            AskedFragment::Now(Ok(fragment)) if fragment.body.is_whole() => {
+            AskedFragment::Now(Ok(mut fragment)) if fragment.body.is_good() => {
+                // A long one is good because it was decoded so far. Its decoder is not kept until its turn.
+                fragment.passes |= !fragment.body.is_whole();
+                fragment.body.charge();
                 self.come((&ask, &uri, place), fragment);
             }
             AskedFragment::Now(Err(NoFragment::NotStored)) => self.lacks_part = true,
@@ -67,26 +73,40 @@ impl Page {
             _ if !self.request.fetches => {}
             asked => {
                 let limit = ask.wait_ms_max.map(|limit| Duration::from_millis(limit.into()));
-                let task = self.begin(place.clone(), later(asked), limit);
-                self.asked.insert(place, FragmentEntry::UnderWay { waiting: vec![ask], task });
+                let called = Arc::new(Notify::new());
+                let task = self.begin((place.clone(), Arc::clone(&called)), later(asked), limit);
+                let entry =
+                    FragmentEntry::UnderWay { waiting: vec![ask], task, call: FetchCall::new(called) };
+                self.asked.insert(place, entry);
             }
         }
     }
 
-    /// Has a fragment brought by a task.
-    fn begin(&mut self, place: FragmentPlace, asked: Bringing, wait_max: Option<Duration>) -> AbortHandle {
+    /// Has a fragment brought by a task, as soon as there is room or it is called.
+    fn begin(
+        &mut self,
+        (place, called): (FragmentPlace, Arc<Notify>),
+        asked: Bringing,
+        wait_max: Option<Duration>,
+    ) -> AbortHandle {
         self.tally.asked += 1;
-        let (places, page_ends) = (Arc::clone(&self.places), self.deadline);
+        let at_once = self.settings.at_once;
+        let room = self.room.get_or_insert_with(|| PageRoom::new(at_once)).clone();
+        let page_ends = self.deadline;
         let limit = wait_max.unwrap_or(Duration::MAX).min(self.settings.timeout);
         self.tasks.spawn(async move {
-            let place_taken = timeout_at(page_ends, places.acquire_owned()).await;
             let failed = |reason| Err(NoFragment::Failed(reason));
-            let Ok(Ok(_place)) = place_taken else { return (place, failed(IncludeFailure::PageTimeout)) };
+            let Ok(entered) = timeout_at(page_ends, room.enter(&called)).await else {
+                return (place, failed(IncludeFailure::PageTimeout));
+            };
             let ends = Instant::now() + limit;
             let bringing = async {
                 let mut fragment = asked.await?;
                 match fragment.body.read_ahead().await {
-                    Ok(()) => Ok(fragment),
+                    Ok(()) => {
+                        fragment.body.settle(entered);
+                        Ok(fragment)
+                    }
                     Err(_) => failed(IncludeFailure::Broken),
                 }
             };
@@ -115,10 +135,17 @@ impl Page {
             Ok(fragment) => {
                 let mut waiting = waiting.into_iter();
                 let Some(first) = waiting.next() else { return };
+                // Each gets its own now: later the page may not have it any more.
+                let others: Vec<_> = waiting.map(|ask| (fragment.copy(), ask)).collect();
                 if let Some(uri) = self.uri_of(&first) {
                     self.come((&first, &uri, place.clone()), fragment);
                 }
-                waiting.for_each(|ask| self.ask(ask));
+                for (copy, ask) in others {
+                    match copy.zip(self.uri_of(&ask)) {
+                        Some((copy, uri)) => self.give(&ask, &uri, copy),
+                        None => self.ask(ask),
+                    }
+                }
             }
         }
     }
@@ -129,7 +156,13 @@ impl Page {
         self.tally.cookies = self.tally.cookies.saturating_add(cookies);
         self.parts.push(fragment.said.clone());
         self.detail = self.detail.or(fragment.detail);
-        if let Some(copy) = fragment.copy() {
+        let own_bytes = fragment.body.own_bytes();
+        if self.copies_bytes + own_bytes <= COPIES_BYTES_MAX
+            && let Some(mut copy) = fragment.copy()
+        {
+            // It is counted here, and holds no room of those that are on their way.
+            self.copies_bytes += own_bytes;
+            drop(copy.body.take_room());
             self.asked.insert(place, FragmentEntry::There(copy));
         }
         self.give(ask, uri, fragment);
@@ -151,6 +184,7 @@ impl Page {
             self.run.give(ask.slot, Answer::Template(template));
             // What was discarded meanwhile is not run.
             if self.run.documents() > self.documents.len() {
+                self.queue.fill(ask.slot, self.documents.len());
                 self.documents.push(TemplateText::new(program, body, GOOD_BYTES as u64, ask.slot));
             }
             return;
@@ -178,7 +212,7 @@ impl Page {
     pub(super) fn give_up_unwanted(&mut self) {
         let queue = &self.queue;
         self.asked.retain(|_, entry| match entry {
-            FragmentEntry::UnderWay { waiting, task } => {
+            FragmentEntry::UnderWay { waiting, task, .. } => {
                 let is_wanted = waiting.iter().any(|ask| queue.is_there(ask.slot));
                 if !is_wanted {
                     task.abort();

@@ -9,11 +9,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http_body::Frame;
 use larder_http::body::{Body, BodyError, Pieces, Stream};
 
 use super::GOOD_BYTES;
+use super::room::{FetchPlace, TakenRoom};
 use super::tag::{DIGESTED_BYTES_MAX, Digest, digest_of};
 
 /// The chunks of a body of which all is in memory, and who keeps them counted.
@@ -30,6 +31,10 @@ pub(crate) struct PartBody {
     /// They are all that the owner has.
     is_all_of_owner: bool,
     rest: Option<Stream>,
+    /// What it takes of the page's room.
+    room: Option<Arc<TakenRoom>>,
+    /// What the page's queue counts of it.
+    charged_bytes: u64,
 }
 
 impl PartBody {
@@ -42,7 +47,7 @@ impl PartBody {
                 let ahead: VecDeque<_> = within(owner.pieces(), range).collect();
                 let ahead_bytes = ahead.iter().map(Bytes::len).sum();
                 let is_all_of_owner = owner.pieces().iter().map(Bytes::len).sum::<usize>() == ahead_bytes;
-                Self { ahead, ahead_bytes, owner: Some(owner), is_all_of_owner, rest: None }
+                Self { ahead, ahead_bytes, owner: Some(owner), is_all_of_owner, ..Self::default() }
             }
             Body::Stream { stream, .. } => Self { rest: Some(stream), ..Self::default() },
         }
@@ -51,6 +56,11 @@ impl PartBody {
     /// Whether all of it is in memory.
     pub(crate) fn is_whole(&self) -> bool {
         self.rest.is_none()
+    }
+
+    /// Whether enough of it is in memory to go into a page.
+    pub(super) fn is_good(&self) -> bool {
+        self.is_whole() || self.ahead_bytes > GOOD_BYTES
     }
 
     /// Whether there is surely nothing in it.
@@ -67,6 +77,8 @@ impl PartBody {
             is_all_of_owner: self.is_all_of_owner,
             rest: None,
             ahead_bytes: self.ahead_bytes,
+            room: self.room.clone(),
+            charged_bytes: 0,
         })
     }
 
@@ -89,6 +101,40 @@ impl PartBody {
         kept.or_else(|| digest_of(self.ahead.iter()))
     }
 
+    /// What of it is in memory for this page alone: nothing where a store keeps it counted.
+    pub(super) fn own_bytes(&self) -> u64 {
+        if self.owner.is_some() { 0 } else { self.ahead_bytes as u64 }
+    }
+
+    /// It is there at once, and nothing else counts it: the page's queue does.
+    pub(super) fn charge(&mut self) {
+        self.charged_bytes = self.own_bytes();
+    }
+
+    /// What the page's queue counts of it.
+    pub(super) fn charged_bytes(&self) -> u64 {
+        self.charged_bytes
+    }
+
+    /// It has come. It keeps the room that it needs, until the last of its copies was sent. A short one is put into one piece, because
+    /// its chunks may be small parts of the buffers that they were read into.
+    pub(super) fn settle(&mut self, place: FetchPlace) {
+        if self.owner.is_some() {
+            return;
+        }
+        if self.is_whole() && self.ahead_bytes <= GOOD_BYTES && self.ahead_bytes > 0 {
+            let mut all = BytesMut::with_capacity(self.ahead_bytes);
+            self.ahead.iter().for_each(|chunk| all.extend_from_slice(chunk));
+            self.ahead = [all.freeze()].into();
+        }
+        self.room = Some(Arc::new(place.keep(self.ahead_bytes)));
+    }
+
+    /// Leaves its room to whoever takes its chunks.
+    pub(super) fn take_room(&mut self) -> Option<Arc<TakenRoom>> {
+        self.room.take()
+    }
+
     /// Its chunks, where it is whole, and who keeps them.
     pub(crate) fn into_whole(self) -> Option<WholeBody> {
         self.rest.is_none().then_some((self.ahead, self.owner))
@@ -101,7 +147,7 @@ impl PartBody {
     pub(crate) fn at_once(stream: Stream) -> Result<Self, BodyError> {
         let mut body = Self { rest: Some(stream), ..Self::default() };
         let mut cx = Context::from_waker(Waker::noop());
-        while !body.is_whole() && body.ahead_bytes <= GOOD_BYTES {
+        while !body.is_good() {
             match body.poll_read(&mut cx) {
                 Poll::Ready(read) => read?,
                 Poll::Pending => break,
@@ -135,7 +181,7 @@ impl PartBody {
     /// # Cancel safety
     /// What was read stays.
     pub(crate) async fn read_ahead(&mut self) -> Result<(), BodyError> {
-        while !self.is_whole() && self.ahead_bytes <= GOOD_BYTES {
+        while !self.is_good() {
             std::future::poll_fn(|cx| self.poll_read(cx)).await?;
         }
         Ok(())
@@ -168,6 +214,10 @@ impl PartBody {
         let bytes = self.ahead.pop_front()?;
         self.ahead_bytes -= bytes.len();
         self.is_all_of_owner = false;
+        if self.ahead.is_empty() {
+            // The rest of it, where there is one, flows.
+            self.room = None;
+        }
         Some(bytes)
     }
 

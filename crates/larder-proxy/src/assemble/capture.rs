@@ -22,6 +22,12 @@ impl Page {
                     self.captured.push(slot);
                 }
                 self.run.give(slot, answer);
+                // The variable has a copy of it.
+                for document in self.queue.drop_content(slot) {
+                    if let Some(document) = self.documents.get_mut(document) {
+                        document.finish();
+                    }
+                }
                 has_given = true;
             } else if self.queue.is_alive(slot) {
                 self.captured.push(slot);

@@ -81,11 +81,11 @@ impl Page {
     }
 
     /// Whether all parts are stored, where that is known; for a client that takes no others.
-    pub(crate) fn is_stored(&self) -> Option<bool> {
+    pub(crate) fn is_stored(&mut self) -> Option<bool> {
         match (self.lacks_part, self.is_done) {
             (true, _) => Some(false),
             (false, true) => Some(true),
-            (false, false) => self.is_stuck().then_some(false),
+            (false, false) => self.stuck().map(|_| false),
         }
     }
 
@@ -102,27 +102,22 @@ impl Page {
 
     /// How the page begins, where that is known.
     pub(crate) fn begins_now(&mut self) -> Option<Begins> {
-        let is_stuck = self.is_stuck();
+        // Where the front is says what the page waits for.
+        self.queue.front();
+        let stuck = self.stuck();
         match self.queue.front() {
             Front::End => Some(Begins::Empty),
-            Front::Unknown if is_stuck => Some(Begins::Failed(IncludeFailure::Broken)),
-            Front::Unknown => None,
+            Front::Unknown => stuck.map(Begins::Failed),
             Front::PagePiece(PagePiece::Failed(reason)) => Some(Begins::Failed(*reason)),
             Front::PagePiece(PagePiece::Text { document, range }) => {
                 match self.documents.get(*document).map(|document| document.at(range)) {
                     Some(At::Bytes(_)) => Some(Begins::Content),
-                    Some(At::NotYet) if !is_stuck => None,
+                    Some(At::NotYet) => stuck.map(Begins::Failed),
                     _ => Some(Begins::Failed(IncludeFailure::Broken)),
                 }
             }
             Front::PagePiece(_) => Some(Begins::Content),
         }
-    }
-
-    /// Whether nothing will come any more although the page has no end: a template broke.
-    fn is_stuck(&self) -> bool {
-        let may_come = !self.tasks.is_empty() || self.documents.iter().any(TemplateText::is_arriving);
-        !self.is_done && !may_come
     }
 
     /// Ready once something has happened that may have moved the page on. Where the page `waits` for it, templates may be read further ahead
@@ -136,12 +131,11 @@ impl Page {
                 self.answered(&place, answered);
             }
         }
-        // With nothing else to wait for, a template is read on: what holds it back are text that is skipped, or an attempt.
-        let is_idle = waits && !has_moved && self.tasks.is_empty();
+        // With nothing else to wait for, the page has to hold more: what keeps it back are text that is skipped, or an attempt.
+        if waits && !has_moved && (self.tasks.is_empty() || self.is_full()) {
+            has_moved = self.hold_more();
+        }
         for document in &mut self.documents {
-            if is_idle {
-                document.widen();
-            }
             while document.may_read() {
                 match document.poll_read(cx) {
                     Poll::Ready(()) => has_moved = true,
@@ -150,7 +144,7 @@ impl Page {
             }
         }
         // A page that is stuck has to be looked at: it ends here.
-        let is_over = waits && self.is_stuck();
+        let is_over = waits && self.stuck().is_some();
         if !has_moved && !is_over {
             return Poll::Pending;
         }
@@ -187,11 +181,12 @@ impl Page {
             if self.sent_bytes > self.settings.page_size {
                 return Poll::Ready(Some(Err(IncludeFailure::TooLarge)));
             }
+            self.let_go();
             let (sent, is_over) = match self.queue.front() {
                 Front::End => return Poll::Ready(None),
                 Front::Unknown => {
-                    if self.is_stuck() {
-                        return Poll::Ready(Some(Err(IncludeFailure::Broken)));
+                    if let Some(reason) = self.stuck() {
+                        return Poll::Ready(Some(Err(reason)));
                     }
                     self.waits();
                     ready!(self.poll_progress(cx, true));
@@ -199,7 +194,7 @@ impl Page {
                 }
                 Front::PagePiece(piece) => match piece {
                     PagePiece::Failed(reason) => return Poll::Ready(Some(Err(*reason))),
-                    PagePiece::Own(bytes) => (std::mem::take(bytes), true),
+                    PagePiece::Own(bytes) => (bytes.clone(), true),
                     PagePiece::Text { document, range } => {
                         let index = *document;
                         let Some(document) = self.documents.get_mut(index) else {
@@ -214,8 +209,8 @@ impl Page {
                             At::NotYet => {
                                 // All before it was sent, or is no text.
                                 document.deliver(range.start);
-                                if self.is_stuck() {
-                                    return Poll::Ready(Some(Err(IncludeFailure::TooLarge)));
+                                if let Some(reason) = self.stuck() {
+                                    return Poll::Ready(Some(Err(reason)));
                                 }
                                 self.waits();
                                 ready!(self.poll_progress(cx, true));

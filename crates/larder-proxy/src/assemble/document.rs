@@ -1,9 +1,9 @@
 //! The text of a template, as far as it is there.
 //!
-//! In: the template's body. Out: the bytes of any range of it that a run names. A body in memory stays as it is. Of one that
-//! streams, a window is held: what is read ahead of delivery, and what was delivered last. A run may ask for some of that again, for
-//! an `except` or a block. Where nothing but more of a template can move the page on, because text is skipped or an attempt is long,
-//! the window grows, within a bound.
+//! In: the template's body. Out: the bytes of any range of it that a run names. A body that a store keeps stays as it is. Of any other a
+//! window is held: what is read ahead of delivery, and what was delivered last. The text of a block may be asked for again, and is
+//! copied before it is let go. Where nothing but more of a template can move the page on, because text is skipped or an attempt is
+//! long, the window grows, within a bound of the page.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -16,10 +16,8 @@ use larder_http::body::Pieces;
 
 use super::TEMPLATE_AHEAD_BYTES;
 use super::body::PartBody;
+use super::room::TakenRoom;
 use super::tag::{DIGESTED_BYTES_MAX, Digest, digest_of};
-
-/// The window never grows beyond this.
-const WINDOW_BYTES_MAX: u64 = 8 * TEMPLATE_AHEAD_BYTES;
 
 /// A template that is run.
 pub(crate) struct TemplateText {
@@ -38,10 +36,14 @@ pub(crate) struct TemplateText {
     is_break_told: bool,
     /// Ranges that may be asked for again.
     kept: Vec<Range<u64>>,
+    /// Copies of them, as far as they were let go, in order.
+    copies: Vec<Chunk>,
     /// Who keeps the chunks counted.
     owner: Option<Arc<dyn Pieces>>,
     /// They are all that the owner has.
     is_all_of_owner: bool,
+    /// What it takes of the page's room.
+    _room: Option<Arc<TakenRoom>>,
     /// What it fills.
     slot: SlotId,
     /// Nobody wants it any more.
@@ -71,8 +73,9 @@ pub(crate) enum At {
 
 impl TemplateText {
     /// With a window of so many bytes; it fills `slot`.
-    pub(crate) fn new(program: Arc<Program>, body: PartBody, window: u64, slot: SlotId) -> Self {
+    pub(crate) fn new(program: Arc<Program>, mut body: PartBody, window: u64, slot: SlotId) -> Self {
         let mut document = Self {
+            _room: body.take_room(),
             program,
             chunks: VecDeque::new(),
             held_bytes: 0,
@@ -85,6 +88,7 @@ impl TemplateText {
             is_broken: false,
             is_break_told: false,
             kept: Vec::new(),
+            copies: Vec::new(),
             owner: None,
             is_all_of_owner: body.sole_owner().is_some(),
         };
@@ -151,7 +155,10 @@ impl TemplateText {
                     has_read = true;
                     match next {
                         None => self.rest = None,
-                        Some(Ok(bytes)) => self.take(bytes),
+                        Some(Ok(bytes)) => {
+                            self.take(bytes);
+                            self.let_go();
+                        }
                         Some(Err(_)) => {
                             self.rest = None;
                             self.is_broken = true;
@@ -168,16 +175,19 @@ impl TemplateText {
         self.is_broken && !self.is_given_up && !std::mem::replace(&mut self.is_break_told, true)
     }
 
-    /// Whether more of it may come.
-    pub(crate) fn is_arriving(&self) -> bool {
-        self.may_read() || (self.rest.is_some() && self.window < WINDOW_BYTES_MAX)
+    /// Whether more of it may come, now or where it `may_widen`.
+    pub(crate) fn is_arriving(&self, may_widen: bool) -> bool {
+        self.may_read() || (self.rest.is_some() && may_widen)
     }
 
-    /// Where it is read as far ahead as it may be, it may be read further.
-    pub(crate) fn widen(&mut self) {
-        if self.rest.is_some() && !self.may_read() && self.window < WINDOW_BYTES_MAX {
-            self.window += TEMPLATE_AHEAD_BYTES;
+    /// Where it is read as far ahead as it may be, it may be read further, by twice as much as before and up to `left`. By how much.
+    pub(crate) fn widen(&mut self, left: u64) -> u64 {
+        if self.rest.is_none() || self.may_read() {
+            return 0;
         }
+        let more = self.window.min(TEMPLATE_AHEAD_BYTES).min(left);
+        self.window += more;
+        more
     }
 
     /// What it fills.
@@ -190,7 +200,20 @@ impl TemplateText {
         self.is_given_up = true;
         self.rest = None;
         self.chunks.clear();
+        self.held_bytes = 0;
         self.owner = None;
+        self._room = None;
+    }
+
+    /// All of it that the page shows was delivered. What a block may need again is left, also where a store keeps it.
+    pub(crate) fn finish(&mut self) {
+        // Where others read it too, its program may be ahead of what was read here: then a block is still to come.
+        if self.owner.is_some() || self.kept.iter().any(|kept| kept.end > self.read) {
+            return;
+        }
+        self.rest = None;
+        self._room = None;
+        while self.let_go_of_first() {}
     }
 
     /// Whether reading may bring more now.
@@ -200,7 +223,7 @@ impl TemplateText {
 
     /// `range` may be asked for again.
     pub(crate) fn keep(&mut self, range: Range<u64>) {
-        if !self.is_whole() {
+        if self.owner.is_none() && !range.is_empty() {
             self.kept.push(range);
         }
     }
@@ -210,10 +233,10 @@ impl TemplateText {
         if range.start >= self.read {
             return if self.rest.is_some() { At::NotYet } else { At::Never };
         }
+        let has = |chunk: &&Chunk| chunk.start <= range.start && range.start < chunk.end();
         let index = self.chunks.partition_point(|chunk| chunk.end() <= range.start);
-        let Some(chunk) = self.chunks.get(index).filter(|chunk| chunk.start <= range.start) else {
-            return At::Never;
-        };
+        let held = self.chunks.get(index).filter(has);
+        let Some(chunk) = held.or_else(|| self.copies.iter().find(has)) else { return At::Never };
         let within = |position: u64| usize::try_from(position - chunk.start).ok();
         match within(range.start).zip(within(range.end.min(chunk.end()))) {
             Some((from, to)) if from < to => At::Bytes(chunk.bytes.slice(from..to)),
@@ -228,14 +251,143 @@ impl TemplateText {
         if self.owner.is_some() {
             return;
         }
-        while self.held_bytes > self.window {
-            let Some(first) = self.chunks.front() else { return };
-            let is_kept = |kept: &Range<u64>| kept.start < first.end() && first.start < kept.end;
-            if first.end() > self.delivered || self.kept.iter().any(is_kept) {
-                return;
+        self.let_go();
+    }
+
+    /// Lets go of what was delivered, as far as more is held than may be.
+    fn let_go(&mut self) {
+        let delivered = self.delivered;
+        let is_delivered = |first: &Chunk| first.end() <= delivered;
+        while self.held_bytes > self.window
+            && self.owner.is_none()
+            && self.chunks.front().is_some_and(is_delivered)
+            && self.let_go_of_first()
+        {}
+    }
+
+    /// Lets go of the first chunk that is held; a copy stays of what may be asked for again. False where there is none.
+    fn let_go_of_first(&mut self) -> bool {
+        let Some(first) = self.chunks.pop_front() else { return false };
+        self.held_bytes -= first.bytes.len() as u64;
+        for kept in &self.kept {
+            let part = kept.start.max(first.start)..kept.end.min(first.end());
+            let within = |position: u64| usize::try_from(position.saturating_sub(first.start)).ok();
+            let bytes =
+                within(part.start).zip(within(part.end)).and_then(|(from, to)| first.bytes.get(from..to));
+            if let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) {
+                self.copies.push(Chunk { start: part.start, bytes: Bytes::copy_from_slice(bytes) });
             }
-            self.held_bytes -= first.bytes.len() as u64;
-            self.chunks.pop_front();
         }
+        true
+    }
+
+    /// What is held of it for this page alone.
+    #[cfg(test)]
+    pub(super) fn own_bytes(&self) -> u64 {
+        let copies: u64 = self.copies.iter().map(|chunk| chunk.bytes.len() as u64).sum();
+        if self.owner.is_some() { 0 } else { self.held_bytes + copies }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::task::Waker;
+
+    use larder_assemble::Compiler;
+    use larder_http::body::Body;
+    use larder_http::target::reference::DocumentUri;
+    use larder_http::template::Language;
+
+    use super::super::body::PartBody;
+    use super::*;
+    use crate::fill::as_stream;
+
+    const PIECE: usize = 64 * 1024;
+
+    /// A template of zeros and ones that never waits, and is compiled before.
+    fn streaming(bytes: usize) -> (Vec<u8>, TemplateText) {
+        let text: Vec<u8> = (0..bytes).map(|at| b'0' + (at / 1000 % 10) as u8).collect();
+        let head = crate::testing::request("/");
+        let uri = DocumentUri { scheme: head.scheme, authority: head.authority, target: head.target };
+        let mut compiler = Compiler::new(Language::Ssi, uri);
+        compiler.feed(&text);
+        let pieces: Vec<_> = text.chunks(PIECE).map(Bytes::copy_from_slice).collect();
+        let length = text.len() as u64;
+        let stream = as_stream(Body::Pieces { owner: Arc::new(pieces), range: 0..length });
+        let body = PartBody::new(Body::Stream { length: Some(length), stream });
+        (text, TemplateText::new(compiler.finish(), body, TEMPLATE_AHEAD_BYTES, SlotId::PAGE))
+    }
+
+    /// Delivers all from `from` on, and gives the most that was held meanwhile.
+    fn deliver_all(document: &mut TemplateText, text: &[u8]) -> u64 {
+        let mut cx = Context::from_waker(Waker::noop());
+        let (mut range, mut most) = (0..text.len() as u64, 0);
+        while !range.is_empty() {
+            while document.may_read() {
+                assert!(document.poll_read(&mut cx).is_ready());
+                most = most.max(document.own_bytes());
+            }
+            let At::Bytes(bytes) = document.at(&range) else { panic!("at {range:?}") };
+            assert_eq!(bytes, text[range.start as usize..][..bytes.len()]);
+            range.start += bytes.len() as u64;
+            document.deliver(range.start);
+            most = most.max(document.own_bytes());
+        }
+        most
+    }
+
+    #[test]
+    fn a_window_of_a_template_is_held_and_no_more() {
+        let (text, mut document) = streaming(5 << 20);
+        let most = deliver_all(&mut document, &text);
+        assert!((TEMPLATE_AHEAD_BYTES..=TEMPLATE_AHEAD_BYTES + PIECE as u64).contains(&most), "{most}");
+        document.finish();
+        assert_eq!(document.own_bytes(), 0);
+    }
+
+    #[test]
+    fn blocks_are_there_again_and_hold_nothing_else() {
+        let (text, mut document) = streaming(5 << 20);
+        let blocks = [10..20, PIECE as u64 - 5..2 * PIECE as u64 + 5, (3 << 20)..(3 << 20) + 1];
+        let blocks_bytes: u64 = blocks.iter().map(|block| block.end - block.start).sum();
+        blocks.iter().for_each(|block| document.keep(block.clone()));
+        let most = deliver_all(&mut document, &text);
+        assert!(most <= TEMPLATE_AHEAD_BYTES + PIECE as u64 + blocks_bytes, "{most}");
+        document.finish();
+        assert_eq!(document.own_bytes(), blocks_bytes);
+        for block in blocks {
+            let mut range = block.clone();
+            while !range.is_empty() {
+                let At::Bytes(bytes) = document.at(&range) else { panic!("at {range:?}") };
+                assert_eq!(bytes, text[range.start as usize..][..bytes.len()]);
+                range.start += bytes.len() as u64;
+            }
+        }
+        assert!(matches!(document.at(&(100..101)), At::Never));
+    }
+
+    #[test]
+    fn a_block_that_was_not_read_yet_is_waited_for() {
+        let (text, mut document) = streaming(3 << 20);
+        document.keep((2 << 20)..(2 << 20) + 10);
+        document.finish();
+        deliver_all(&mut document, &text);
+        document.finish();
+        assert_eq!(document.own_bytes(), 10);
+    }
+
+    #[test]
+    fn a_window_is_widened_by_as_much_as_is_left() {
+        let (_, mut document) = streaming(5 << 20);
+        let mut cx = Context::from_waker(Waker::noop());
+        assert_eq!(document.widen(u64::MAX), 0, "it may still be read");
+        let _ = document.poll_read(&mut cx);
+        assert_eq!(document.widen(1000), 1000);
+        let _ = document.poll_read(&mut cx);
+        assert_eq!(document.widen(u64::MAX), TEMPLATE_AHEAD_BYTES);
+        assert!(document.is_arriving(false));
+        let _ = document.poll_read(&mut cx);
+        assert!(!document.is_arriving(false) && document.is_arriving(true));
     }
 }

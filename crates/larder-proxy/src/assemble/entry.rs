@@ -2,10 +2,12 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use larder_assemble::{Ask, IncludeFailure};
 use larder_http::authority::Authority;
 use larder_http::target::Target;
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 use super::ask::{AskedFragment, Fragment, FragmentResult};
@@ -24,7 +26,29 @@ pub(super) enum FragmentEntry {
     UnderWay {
         waiting: Vec<Ask>,
         task: AbortHandle,
+        call: FetchCall,
     },
+}
+
+/// Lets a fetch begin although there is no room.
+pub(super) struct FetchCall {
+    called: Arc<Notify>,
+    was_called: bool,
+}
+
+impl FetchCall {
+    pub(super) fn new(called: Arc<Notify>) -> Self {
+        Self { called, was_called: false }
+    }
+
+    pub(super) fn call(&mut self) {
+        self.was_called = true;
+        self.called.notify_one();
+    }
+
+    pub(super) fn was_called(&self) -> bool {
+        self.was_called
+    }
 }
 
 /// What was asked for, as a future in either case.

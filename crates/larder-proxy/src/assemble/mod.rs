@@ -13,8 +13,10 @@ mod capture;
 mod deliver;
 mod document;
 mod entry;
+mod holding;
 mod page;
 mod queue;
+mod room;
 mod slots;
 mod stream;
 mod tag;
@@ -38,6 +40,14 @@ pub(crate) const GOOD_BYTES: usize = 64 * 1024;
 const FEW: usize = 16;
 /// So much of a template is read ahead of what is delivered.
 const TEMPLATE_AHEAD_BYTES: u64 = 1 << 20;
+/// So much more may be read of all templates of a page together, where nothing else moves the page on.
+const WIDENED_BYTES_MAX: u64 = 7 << 20;
+/// Pieces that are this page's own may take so much before they are sent: values, lists of pieces, bodies that were decoded.
+const AHEAD_BYTES: u64 = 1 << 20;
+/// The same where nothing of the page can be sent before it has run further.
+const AHEAD_BYTES_MAX: u64 = 8 << 20;
+/// Bodies that are kept for further includes of the same URL, beside those that a store keeps.
+const COPIES_BYTES_MAX: u64 = 256 * 1024;
 
 #[cfg(test)]
 mod tests;

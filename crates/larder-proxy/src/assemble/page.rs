@@ -3,7 +3,8 @@
 //! In: a template, the request, and who knows how fragments are had. Out: the page's bytes in order. The run goes ahead of delivery, so all
 //! fragments that depend on nothing are asked for at once; those that take time are tasks of their own, [`FragmentSettings::at_once`]
 //! at a time, and go on while a slow client reads. A template is read ahead while fragments are awaited, and a body that passes through is
-//! held only in its turn: so a page never waits for a place at an origin that it holds itself.
+//! held only in its turn: so a page never waits for a place at an origin that it holds itself. What a page holds is bounded: fragments by their
+//! [`PageRoom`], templates by their windows, and pieces of its own by how far the run goes ahead.
 
 use std::sync::Arc;
 
@@ -17,7 +18,6 @@ use larder_cache::page::PartSaid;
 use larder_http::message::RequestHead;
 use larder_http::target::reference::DocumentUri;
 use larder_http::time::WallTime;
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -26,11 +26,12 @@ use super::body::PartBody;
 use super::document::{At, TemplateText};
 use super::entry::{Bringing, FragmentEntry, FragmentPlace};
 use super::queue::{PagePiece, Queue};
+use super::room::PageRoom;
 use super::tag::TagInput;
 use super::tally::Tally;
 use super::told::PageTold;
 use super::whole::WholePage;
-use super::{FEW, TEMPLATE_AHEAD_BYTES};
+use super::{AHEAD_BYTES, FEW, TEMPLATE_AHEAD_BYTES};
 use crate::settings::FragmentSettings;
 
 /// A response that is a template.
@@ -80,7 +81,16 @@ pub(crate) struct Page {
     /// What was asked for, by site and target.
     pub(super) asked: HashMap<FragmentPlace, FragmentEntry, foldhash::fast::RandomState>,
     pub(super) tasks: JoinSet<(FragmentPlace, FragmentResult)>,
-    pub(super) places: Arc<Semaphore>,
+    /// Made with the first fragment that is not there at once.
+    pub(super) room: Option<PageRoom>,
+    /// What bodies take that are kept in `asked`, beside those of stores.
+    pub(super) copies_bytes: u64,
+    /// How much further its templates are read than usual, all together.
+    pub(super) widened_bytes: u64,
+    /// The run stops when pieces take more than this.
+    pub(super) ahead_bytes_max: u64,
+    /// It has stopped for that.
+    pub(super) is_paused: bool,
     /// Slots whose content becomes a value once all of it is there.
     pub(super) captured: Vec<SlotId>,
     /// What each part says, the template first.
@@ -95,6 +105,7 @@ pub(crate) struct Page {
     /// The body that stands at the front and is asked for again.
     pub(super) again: Option<Bringing>,
     pub(super) sent_bytes: u64,
+    is_open: bool,
 }
 
 impl Page {
@@ -124,7 +135,11 @@ impl Page {
         parts.push(said);
         let mut page = Self {
             run: Run::new(PageTemplate { uri, template }, run_settings),
-            places: Arc::new(Semaphore::new(settings.at_once)),
+            room: None,
+            copies_bytes: 0,
+            widened_bytes: 0,
+            ahead_bytes_max: AHEAD_BYTES,
+            is_paused: false,
             deadline: Instant::now() + settings.page_timeout,
             request,
             settings,
@@ -143,6 +158,7 @@ impl Page {
             waits_since: None,
             again: None,
             sent_bytes: 0,
+            is_open: false,
         };
         page.advance();
         page
@@ -238,14 +254,25 @@ impl Page {
         Some(whole)
     }
 
+    /// It is sent from now on, whatever of it is there.
+    pub(super) fn open(&mut self) {
+        self.is_open = true;
+        self.fragments.opened();
+    }
+
     /// The page was cut for this reason.
     pub(crate) fn cut(&self, reason: IncludeFailure) {
         self.fragments.cut(reason);
     }
 
-    /// Runs as far as it goes.
+    /// Runs as far as it goes, and as far ahead of delivery as it may be.
     pub(super) fn advance(&mut self) {
         loop {
+            self.is_paused = self.queue.held_bytes() > self.ahead_bytes_max;
+            if self.is_paused {
+                self.told.note(&self.tally);
+                return;
+            }
             let step = self.run.advance(&self.request.facts());
             match step {
                 Step::Wait { .. } => {
@@ -258,6 +285,7 @@ impl Page {
                     self.is_done = true;
                     // Nothing will be asked for again.
                     self.asked = HashMap::default();
+                    self.copies_bytes = 0;
                     self.told.note(&self.tally);
                     return;
                 }
@@ -315,6 +343,6 @@ impl Drop for Page {
     fn drop(&mut self) {
         self.goes_on();
         self.told.note(&self.tally);
-        self.fragments.ended(&self.tally);
+        self.fragments.ended(&self.tally, self.is_open);
     }
 }

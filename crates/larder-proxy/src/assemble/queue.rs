@@ -2,7 +2,8 @@
 //!
 //! In: slots and their pieces, in the order in which a run names them, which is mixed. Out: the front of the page. A slot stands among the
 //! pieces of another one. What a slot holds back, and what is not there yet, holds back all that follows; never what is before.
-//! Each slot is entered and left once, so going to the front costs no more than the pieces did.
+//! Each slot is entered and left once, so going to the front costs no more than the pieces did. What the pieces take in memory for this
+//! page alone is counted, because a run may go far ahead of what a client reads.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -30,6 +31,18 @@ pub(crate) enum PagePiece {
     Failed(IncludeFailure),
 }
 
+impl PagePiece {
+    /// What it takes in memory that is counted nowhere else.
+    fn bytes(&self) -> u64 {
+        let own = match self {
+            Self::Own(bytes) => bytes.len() as u64,
+            Self::Body(body) => body.charged_bytes(),
+            _ => 0,
+        };
+        size_of::<Self>() as u64 + own
+    }
+}
+
 /// What stands at the front.
 pub(crate) enum Front<'a> {
     /// This piece.
@@ -45,12 +58,20 @@ pub(crate) struct Queue {
     slots: Vec<Slot>,
     /// The slots that the front is in, from the page's on.
     path: Vec<usize>,
+    /// What all pieces take.
+    held_bytes: u64,
+    /// Documents whose slots the front has left since they were asked for.
+    left: Vec<usize>,
 }
 
 #[derive(Default)]
 struct Slot {
     pieces: VecDeque<PagePiece>,
     children: Vec<usize>,
+    /// The slot that it stands in.
+    outer: Option<usize>,
+    /// The document that fills it.
+    document: Option<usize>,
     is_held: bool,
     has_ended: bool,
     is_gone: bool,
@@ -61,8 +82,15 @@ struct Slot {
 impl Default for Queue {
     fn default() -> Self {
         let mut slots = Vec::with_capacity(FEW);
-        slots.push(Slot::default());
-        Self { slots, path: vec![SlotId::PAGE.index()] }
+        slots.push(Slot { document: Some(0), ..Slot::default() });
+        Self { slots, path: vec![SlotId::PAGE.index()], held_bytes: 0, left: Vec::new() }
+    }
+}
+
+impl Slot {
+    /// What its pieces take, and its body.
+    fn bytes(&self) -> u64 {
+        self.pieces.iter().chain(&self.body).map(PagePiece::bytes).sum()
     }
 }
 
@@ -77,13 +105,59 @@ impl Queue {
         }
         if let Some(opened) = self.slot(slot) {
             opened.is_held = kind == SlotKind::Held;
+            opened.outer = Some(into.index());
         }
         if let Some(outer) = self.slot(into) {
             outer.children.push(slot.index());
-            if kind != SlotKind::Captured {
-                outer.pieces.push_back(PagePiece::Slot(slot));
-            }
         }
+        if kind != SlotKind::Captured {
+            self.put(into, PagePiece::Slot(slot));
+        }
+    }
+
+    /// A document fills a slot from here on.
+    pub(crate) fn fill(&mut self, slot: SlotId, document: usize) {
+        if let Some(slot) = self.slot(slot) {
+            slot.document = Some(document);
+        }
+    }
+
+    /// What all pieces take in memory for this page alone.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.held_bytes
+    }
+
+    /// Documents of which all was delivered since this was asked last.
+    pub(crate) fn take_left(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.left)
+    }
+
+    /// The slot that the front is in, which may still be empty.
+    pub(crate) fn front_slot(&self) -> Option<usize> {
+        self.path.last().copied()
+    }
+
+    /// The document at the front.
+    pub(crate) fn front_document(&self) -> Option<usize> {
+        self.path.iter().rev().find_map(|index| self.slots.get(*index)?.document)
+    }
+
+    /// Whether a slot is within the one that the front is in.
+    pub(crate) fn is_within_front(&self, slot: SlotId) -> bool {
+        self.front_slot().is_some_and(|front| self.is_within(slot.index(), front))
+    }
+
+    /// Whether a slot is within another one, or is it.
+    pub(crate) fn is_within(&self, slot: usize, outer: usize) -> bool {
+        let mut next = Some(slot);
+        while let Some(index) = next {
+            if index == outer {
+                return true;
+            }
+            // A slot has a greater number than the one that it stands in.
+            next = self.slots.get(index).and_then(|slot| slot.outer).filter(|up| *up < index);
+        }
+        false
     }
 
     /// Whether something may still be put there.
@@ -97,15 +171,18 @@ impl Queue {
     }
 
     pub(crate) fn put(&mut self, slot: SlotId, piece: PagePiece) {
-        if let Some(slot) = self.slot(slot).filter(|slot| !slot.is_gone) {
+        if let Some(slot) = self.slots.get_mut(slot.index()).filter(|slot| !slot.is_gone) {
+            self.held_bytes += piece.bytes();
             slot.pieces.push_back(piece);
         }
     }
 
     /// The body for a slot is there.
     pub(crate) fn bring(&mut self, slot: SlotId, body: PagePiece) {
-        if let Some(slot) = self.slot(slot).filter(|slot| !slot.is_gone) {
-            slot.body = Some(body);
+        if let Some(slot) = self.slots.get_mut(slot.index()).filter(|slot| !slot.is_gone) {
+            self.held_bytes += body.bytes();
+            let before = slot.body.replace(body);
+            self.held_bytes = self.held_bytes.saturating_sub(before.map_or(0, |before| before.bytes()));
         }
     }
 
@@ -132,16 +209,34 @@ impl Queue {
 
     /// Drops what a slot holds, and all slots in it.
     pub(crate) fn discard(&mut self, slot: SlotId) {
-        let Some(outer) = self.slot(slot) else { return };
+        let Some(outer) = self.slots.get_mut(slot.index()) else { return };
         (outer.is_held, outer.has_ended) = (false, false);
+        self.held_bytes = self.held_bytes.saturating_sub(outer.bytes());
         outer.pieces.clear();
+        outer.body = None;
         let mut inner = std::mem::take(&mut outer.children);
         while let Some(index) = inner.pop() {
             if let Some(slot) = self.slots.get_mut(index) {
                 inner.append(&mut slot.children);
-                *slot = Slot { is_gone: true, ..Slot::default() };
+                self.held_bytes = self.held_bytes.saturating_sub(slot.bytes());
+                *slot = Slot { is_gone: true, outer: slot.outer, ..Slot::default() };
             }
         }
+    }
+
+    /// Drops the content of a slot that is complete and was captured, and of all slots in it. Gives the documents that filled them.
+    pub(crate) fn drop_content(&mut self, slot: SlotId) -> Vec<usize> {
+        let (mut documents, mut slots) = (Vec::new(), vec![slot.index()]);
+        while let Some(index) = slots.pop() {
+            if let Some(slot) = self.slots.get_mut(index) {
+                slots.extend(&slot.children);
+                documents.extend(slot.document);
+                self.held_bytes = self.held_bytes.saturating_sub(slot.bytes());
+                slot.pieces.clear();
+                slot.body = None;
+            }
+        }
+        documents
     }
 
     /// The front of the page.
@@ -155,6 +250,7 @@ impl Queue {
             match slot.pieces.front() {
                 None if !slot.has_ended => return Front::Unknown,
                 None => {
+                    self.left.extend(slot.document);
                     self.path.pop();
                     self.pop();
                 }
@@ -175,13 +271,15 @@ impl Queue {
     /// Whether the front is in a slot, which may still be empty.
     pub(crate) fn is_front(&mut self, slot: SlotId) -> bool {
         self.front();
-        self.path.last() == Some(&slot.index())
+        self.front_slot() == Some(slot.index())
     }
 
     /// The front was sent.
     pub(crate) fn pop(&mut self) {
-        if let Some(slot) = self.path.last().and_then(|index| self.slots.get_mut(*index)) {
-            slot.pieces.pop_front();
+        if let Some(slot) = self.path.last().and_then(|index| self.slots.get_mut(*index))
+            && let Some(sent) = slot.pieces.pop_front()
+        {
+            self.held_bytes = self.held_bytes.saturating_sub(sent.bytes());
         }
     }
 
@@ -214,5 +312,70 @@ impl Queue {
             }
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own(bytes: usize) -> PagePiece {
+        PagePiece::Own(Bytes::from(vec![b'x'; bytes]))
+    }
+
+    fn queue_of_three() -> Queue {
+        let mut queue = Queue::default();
+        for (slot, into, kind) in [
+            (1, 0, SlotKind::Shown),
+            (2, 0, SlotKind::Held),
+            (3, 2, SlotKind::Shown),
+            (4, 0, SlotKind::Captured),
+        ] {
+            queue.open(SlotId::of_index(slot), SlotId::of_index(into), kind);
+            queue.put(SlotId::of_index(slot), own(1000));
+            queue.bring(SlotId::of_index(slot), own(500));
+        }
+        queue
+    }
+
+    #[test]
+    fn what_pieces_take_is_counted_until_they_are_sent_or_dropped() {
+        let piece = size_of::<PagePiece>() as u64;
+        let mut queue = queue_of_three();
+        let slot = |index| SlotId::of_index(index);
+        // Three slots stand in others.
+        assert_eq!(queue.held_bytes(), 4 * (1500 + 2 * piece) + 3 * piece);
+        queue.bring(slot(1), own(0));
+        assert_eq!(queue.held_bytes(), 4 * (1500 + 2 * piece) + 3 * piece - 500);
+        queue.discard(slot(2));
+        assert_eq!(queue.held_bytes(), 2 * (1500 + 2 * piece) + 2 * piece - 500);
+        assert!(queue.drop_content(slot(4)).is_empty());
+        assert_eq!(queue.held_bytes(), 1000 + 2 * piece + 2 * piece);
+        queue.put_body(slot(1));
+        for index in [1, 2, 3, 0] {
+            queue.end(slot(index));
+        }
+        while let Front::PagePiece(_) = queue.front() {
+            queue.pop();
+        }
+        assert_eq!(queue.held_bytes(), 0);
+    }
+
+    #[test]
+    fn slots_are_known_by_where_they_stand() {
+        let mut queue = queue_of_three();
+        queue.fill(SlotId::of_index(1), 1);
+        assert!(queue.is_within(3, 2) && queue.is_within(3, 0) && queue.is_within(2, 2));
+        assert!(!queue.is_within(2, 3) && !queue.is_within(3, 1) && queue.is_within(4, 0));
+        assert!(matches!(queue.front(), Front::PagePiece(PagePiece::Own(_))));
+        assert_eq!((queue.front_slot(), queue.front_document()), (Some(1), Some(1)));
+        queue.pop();
+        queue.end(SlotId::of_index(1));
+        assert!(matches!(queue.front(), Front::Unknown));
+        // Slot 2 is held back.
+        assert_eq!((queue.front_slot(), queue.front_document()), (Some(2), Some(0)));
+        assert!(queue.is_within_front(SlotId::of_index(3)) && !queue.is_within_front(SlotId::of_index(1)));
+        assert_eq!(queue.take_left(), [1]);
+        assert!(queue.take_left().is_empty());
     }
 }

@@ -17,7 +17,8 @@ use super::page::Page;
 pub(crate) struct PageStream(Box<Page>);
 
 impl PageStream {
-    pub(crate) fn new(page: Box<Page>) -> Self {
+    pub(crate) fn new(mut page: Box<Page>) -> Self {
+        page.open();
         Self(page)
     }
 }

@@ -22,7 +22,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::settings::FragmentSettings;
 
-const NOW: WallTime = WallTime(1_770_613_567_000);
+pub(super) const NOW: WallTime = WallTime(1_770_613_567_000);
 
 /// A body in pieces, of which some take another poll.
 struct Trickle {
@@ -101,13 +101,13 @@ fn trickle(bytes: &[u8], mut random: Random, breaks: bool) -> Body {
     Body::Stream { length: None, stream: Box::pin(Trickle { pieces, random, breaks }) }
 }
 
-fn uri(target: &str) -> DocumentUri {
+pub(super) fn uri(target: &str) -> DocumentUri {
     let head = crate::testing::request("/");
     let target = larder_http::target::Target::parse(Bytes::copy_from_slice(target.as_bytes())).unwrap();
     DocumentUri { scheme: head.scheme, authority: head.authority, target }
 }
 
-fn template(language: Language, at: &DocumentUri, body: Body) -> (Arc<Program>, PartBody) {
+pub(super) fn template(language: Language, at: &DocumentUri, body: Body) -> (Arc<Program>, PartBody) {
     let mut compiler = Compiler::new(language, at.clone());
     match body {
         Body::Stream { length, stream } => {
@@ -124,7 +124,7 @@ fn template(language: Language, at: &DocumentUri, body: Body) -> (Arc<Program>, 
     }
 }
 
-fn said() -> PartSaid {
+pub(super) fn said() -> PartSaid {
     PartSaid::of(&HeaderMap::new(), None, None, false, NOW)
 }
 
@@ -182,12 +182,14 @@ impl Fragments for Scripted {
 
     fn cut(&self, _: IncludeFailure) {}
 
-    fn ended(&self, _: &Tally) {}
+    fn opened(&self) {}
+
+    fn ended(&self, _: &Tally, _: bool) {}
 }
 
 /// A page and its surroundings.
 #[derive(Clone, Debug)]
-struct Case {
+pub(super) struct Case {
     language: Language,
     body: Vec<u8>,
     fragments: HashMap<String, Given>,
@@ -223,7 +225,7 @@ impl Case {
         delivery.deliver(&self.body, &mut |_| 0)
     }
 
-    fn page(&self, seed: u64, passes: bool) -> Page {
+    pub(super) fn page(&self, seed: u64, passes: bool) -> Page {
         let mut random = Random(seed);
         let at = uri("/p/page");
         let body = body(&self.body, Random(random.below(1 << 30) as u64));
@@ -333,7 +335,7 @@ proptest! {
     }
 }
 
-fn page_of(language: Language, body: &str, fragments: &[(&str, Given)]) -> Case {
+pub(super) fn page_of(language: Language, body: &str, fragments: &[(&str, Given)]) -> Case {
     let fragments = fragments.iter().map(|(name, given)| ((*name).to_owned(), given.clone())).collect();
     Case { language, body: body.as_bytes().to_vec(), fragments }
 }

@@ -3,7 +3,9 @@
 //! In: the stream of a template without a content coding, and its compiler. Out: the same stream, and the program. A piece is
 //! fed to the compiler before it is passed on, so that the operations for bytes are there before the bytes are. At the clean end
 //! the program is complete before the end shows. Of a stream that breaks, or is dropped before, it never completes.
-//! Large pieces are cut, so that compiling keeps no worker from its other work.
+//! Large pieces are cut, so that compiling keeps no worker from its other work. While it grows, the program counts against the cap of a
+//! store. If the store has no room for it, the template is compiled all the same, as far as that goes uncounted: what pages are made of
+//! it cannot be known without.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,14 +15,45 @@ use bytes::Bytes;
 use http_body::Frame;
 use larder_assemble::{Compiler, Program};
 use larder_http::body::{BodyError, Stream};
+use larder_store::{Reservation, Store, StoredBody};
 
 /// What is compiled in one poll.
 const STEP_BYTES: usize = 64 * 1024;
 
-/// The program of a template, which grows as the stream is read, and the stream.
-pub(crate) fn compiled(stream: Stream, compiler: Compiler) -> (Arc<Program>, Stream) {
+/// The program of a template, which grows as the stream is read, and the stream. The program counts in `store` meanwhile.
+pub(crate) fn compiled(stream: Stream, compiler: Compiler, store: &Arc<Store>) -> (Arc<Program>, Stream) {
     let program = Arc::clone(compiler.program());
-    (program, Box::pin(Compiled { stream, compiler: Some(compiler), left: Bytes::new() }))
+    let room = ProgramRoom { store: Some(Arc::clone(store)), reserved: None };
+    (program, Box::pin(Compiled { stream, compiler: Some(compiler), left: Bytes::new(), room }))
+}
+
+/// What a growing program takes of a store.
+struct ProgramRoom {
+    /// Until it has no room.
+    store: Option<Arc<Store>>,
+    reserved: Option<Reservation>,
+}
+
+impl ProgramRoom {
+    /// Reserves what the program has grown by.
+    fn grow(&mut self, program: &Program) {
+        let Some(store) = &self.store else { return };
+        let before = self.reserved.as_ref().map_or(0, Reservation::bytes);
+        let more = StoredBody::program_bytes(program).saturating_sub(before);
+        if more == 0 {
+            return;
+        }
+        match (store.reserve(more), &mut self.reserved) {
+            (None, _) => self.store = None,
+            (Some(more), Some(reserved)) => reserved.absorb(more),
+            (more, reserved) => *reserved = more,
+        }
+    }
+
+    /// From now on the program counts with the body that it is kept beside, or with nothing.
+    fn give_back(&mut self) {
+        (self.store, self.reserved) = (None, None);
+    }
 }
 
 struct Compiled {
@@ -29,6 +62,7 @@ struct Compiled {
     compiler: Option<Compiler>,
     /// What has come and is not compiled.
     left: Bytes,
+    room: ProgramRoom,
 }
 
 impl http_body::Body for Compiled {
@@ -48,10 +82,12 @@ impl http_body::Body for Compiled {
                 },
                 Some(Err(error)) => {
                     this.compiler = None;
+                    this.room.give_back();
                     return Poll::Ready(Some(Err(error)));
                 }
                 None => {
                     this.compiler.take().map(Compiler::finish);
+                    this.room.give_back();
                     return Poll::Ready(None);
                 }
             }
@@ -59,6 +95,7 @@ impl http_body::Body for Compiled {
         let piece = this.left.split_to(this.left.len().min(STEP_BYTES));
         if let Some(compiler) = &mut this.compiler {
             compiler.feed(&piece);
+            this.room.grow(compiler.program());
         }
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }
@@ -71,6 +108,7 @@ mod tests {
     use larder_assemble::compile;
     use larder_http::target::reference::DocumentUri;
     use larder_http::template::Language;
+    use larder_store::MemoryStoreSettings;
 
     use super::super::script::{frames, next, pieces, read};
     use super::*;
@@ -80,6 +118,14 @@ mod tests {
     fn uri() -> DocumentUri {
         let head = crate::testing::request("/page");
         DocumentUri { scheme: head.scheme, authority: head.authority, target: head.target }
+    }
+
+    fn store(memory: u64) -> Arc<Store> {
+        Store::in_memory(&MemoryStoreSettings { memory, max_object: memory })
+    }
+
+    fn compiled(stream: Stream, compiler: Compiler) -> (Arc<Program>, Stream) {
+        super::compiled(stream, compiler, &store(1 << 20))
     }
 
     fn compiler() -> Compiler {
@@ -143,5 +189,40 @@ mod tests {
             sizes.push(frame.unwrap().into_data().unwrap().len());
         }
         assert_eq!(sizes, [STEP_BYTES, STEP_BYTES, STEP_BYTES, 1]);
+    }
+
+    #[test]
+    fn a_program_counts_in_the_store_while_it_grows() {
+        let text = TEXT.repeat(100);
+        let store = store(1 << 20);
+        let empty = store.usage().bytes;
+        for breaks in [false, true] {
+            let mut script: Vec<_> =
+                text.chunks(500).map(|piece| Ok(Frame::data(Bytes::copy_from_slice(piece)))).collect();
+            script.extend(breaks.then_some(Err(BodyError::Cut)));
+            let (program, mut stream) = super::compiled(frames(script), compiler(), &store);
+            let mut before = empty;
+            while let Some(Ok(_)) = next(&mut stream) {
+                let now = store.usage().bytes;
+                assert_eq!(now - empty, StoredBody::program_bytes(&program));
+                assert!(now >= before);
+                before = now;
+            }
+            assert!(before - empty > 20_000, "{before}");
+            assert_eq!(store.usage().bytes, empty);
+        }
+        let (_, mut stream) = super::compiled(pieces(&text, 500), compiler(), &store);
+        assert!(next(&mut stream).is_some() && store.usage().bytes > empty);
+        drop(stream);
+        assert_eq!(store.usage().bytes, empty);
+    }
+
+    #[test]
+    fn a_program_that_has_no_room_is_compiled_all_the_same() {
+        let text = TEXT.repeat(100);
+        let store = store(4096);
+        let (program, stream) = super::compiled(pieces(&text, 500), compiler(), &store);
+        assert_eq!(read(stream), (text, Ok(None)));
+        assert!(program.is_complete() && store.usage().bytes <= 4096);
     }
 }

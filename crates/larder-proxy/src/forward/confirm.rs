@@ -75,7 +75,7 @@ pub(super) fn confirm(
             }
             match once_more(stored, request, fields, answer) {
                 Some(mut answer) => {
-                    let program = template::of_stored(stored, request, &mut answer);
+                    let program = template::of_stored(&task.settings, stored, request, &mut answer);
                     let answer = (StatusCode::NOT_MODIFIED, (answer, program));
                     pass(&task.settings, guard, answer, times, Kept::Nothing(reason));
                 }

@@ -57,7 +57,7 @@ pub(crate) fn template_of(
 ) -> Result<Option<Arc<Program>>, UnknownCoding> {
     match language(&settings.policy, answer.status, &answer.fields) {
         None => Ok(None),
-        Some(language) => arriving(language, request, answer).map(Some),
+        Some(language) => arriving(language, settings, request, answer).map(Some),
     }
 }
 
@@ -65,6 +65,7 @@ pub(crate) fn template_of(
 #[inline(never)]
 fn arriving(
     language: Language,
+    settings: &RuleSettings,
     request: &RequestHead,
     answer: &mut OriginResponse,
 ) -> Result<Arc<Program>, UnknownCoding> {
@@ -73,7 +74,7 @@ fn arriving(
         answer.content_length = None;
         remove_coded(&mut answer.fields);
     }
-    Ok(compiling(language, request, answer))
+    Ok(compiling(language, settings, request, answer))
 }
 
 fn plain(coding: Coding, body: Body) -> Body {
@@ -90,8 +91,14 @@ fn remove_coded(fields: &mut HeaderMap) {
     }
 }
 
-/// Has the body of an answer compiled as it is read.
-fn compiling(language: Language, request: &RequestHead, answer: &mut OriginResponse) -> Arc<Program> {
+/// Has the body of an answer compiled as it is read. Which of the rule's stores it goes to is not known yet, or it goes to none: the program
+/// counts in the first of them.
+fn compiling(
+    language: Language,
+    settings: &RuleSettings,
+    request: &RequestHead,
+    answer: &mut OriginResponse,
+) -> Arc<Program> {
     let RequestHead { scheme, authority, target, .. } = request;
     let uri = DocumentUri { scheme: *scheme, authority: authority.clone(), target: target.clone() };
     let compiler = Compiler::new(language, uri);
@@ -103,7 +110,7 @@ fn compiling(language: Language, request: &RequestHead, answer: &mut OriginRespo
         Body::Empty => compiler.finish(),
         body => {
             let length = body.length();
-            let (program, stream) = compiled(as_stream(body), compiler);
+            let (program, stream) = compiled(as_stream(body), compiler, &settings.store);
             answer.body = Body::Stream { length, stream };
             program
         }
@@ -112,6 +119,7 @@ fn compiling(language: Language, request: &RequestHead, answer: &mut OriginRespo
 
 /// The program of a stored response whose content goes out once more as `answer`; `None` where it is no template.
 pub(super) fn of_stored(
+    settings: &RuleSettings,
     stored: &StoredResponse,
     request: &RequestHead,
     answer: &mut OriginResponse,
@@ -119,7 +127,7 @@ pub(super) fn of_stored(
     let language = stored.head.language()?;
     match stored.body.program() {
         Some(program) => Some(Arc::clone(program)),
-        None => Some(compiling(language, request, answer)),
+        None => Some(compiling(language, settings, request, answer)),
     }
 }
 

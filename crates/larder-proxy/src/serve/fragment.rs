@@ -164,8 +164,15 @@ impl Fragments for ServedFragments {
         self.worker.fragment_failed(self.aim.page(), None, reason);
     }
 
-    fn ended(&self, tally: &Tally) {
+    fn opened(&self) {
+        self.worker.metrics.page_opened();
+    }
+
+    fn ended(&self, tally: &Tally, was_open: bool) {
         self.worker.page_ended(tally);
+        if was_open {
+            self.worker.metrics.page_closed();
+        }
     }
 }
 

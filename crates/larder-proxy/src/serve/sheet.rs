@@ -72,7 +72,7 @@ pub(super) fn from_stored(exchange: &Exchange, stored: Held, age: Duration, stat
     let Some(body) = stored.clone().into_body(0..length) else { return Sheeted::Gone };
     let (program, body) = match known {
         Some(program) => (program, body),
-        None => arriving(language, &exchange.asked.head, body),
+        None => arriving(exchange, language, body),
     };
     let mut response = Response::new(head, body);
     response.head.age = Some(age.as_secs());
@@ -114,23 +114,24 @@ pub(super) fn from_file(
 ) -> Option<(Response, Box<Sheet>)> {
     let policy = &exchange.settings().policy;
     let language = larder_cache::template::language(policy, StatusCode::OK, fields)?;
-    let (program, body) = arriving(language, &exchange.asked.head, file.body(0..file.size()));
+    let (program, body) = arriving(exchange, language, file.body(0..file.size()));
     let sheet = from_passed(Some(program), fields, exchange.started.wall)?;
     Some((Response::new(ResponseHead::new(StatusCode::OK, fields.clone()), body), sheet))
 }
 
 /// A template that is compiled while it is read.
-pub(super) fn arriving(language: Language, head: &RequestHead, body: Body) -> (Arc<Program>, Body) {
-    let mut compiler = Compiler::new(language, uri_of(head));
+fn arriving(exchange: &Exchange, language: Language, body: Body) -> (Arc<Program>, Body) {
+    let mut compiler = Compiler::new(language, uri_of(&exchange.asked.head));
+    let store = &exchange.settings().store;
     match body {
         Body::Stream { length, stream } => {
-            let (program, stream) = compiled(stream, compiler);
+            let (program, stream) = compiled(stream, compiler, store);
             (program, Body::Stream { length, stream })
         }
         // Longer than what is compiled in one go.
         long @ (Body::Full(_) | Body::Pieces { .. }) if long.length() > Some(COMPILED_BYTES_MAX) => {
             let length = long.length();
-            let (program, stream) = compiled(as_stream(long), compiler);
+            let (program, stream) = compiled(as_stream(long), compiler, store);
             (program, Body::Stream { length, stream })
         }
         Body::Full(bytes) => {

@@ -1,33 +1,28 @@
 //! The slow app: 180 ms for a page, one page at a time, as an application with one worker and a busy database is.
 //!
 //! In: requests on a free loopback port. Out: pages with the stamp of their rendering, and a few assets, which are as
-//! fast as files. It runs on a thread of its own behind larder's own listener, so that neither the load nor the larder
-//! in front of it can borrow its time. Dropping an [`App`] ends it.
+//! fast as files. It runs on a thread of its own ([`AppThread`]). Dropping an [`App`] ends it.
 //! Deliberately absent: any word on caching in its answers; that is what the config in front of it is for.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anyhow::Context as _;
-use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method, StatusCode};
 use larder_http::message::{Request, Response, ResponseHead};
 use larder_http::time::Clock;
-use larder_listen::{Drain, Interims, Metrics, Service, Settings, Slots, accept_loop, bind};
-use tokio::sync::{Semaphore, oneshot};
+use larder_listen::{Interims, Service};
+use tokio::sync::Semaphore;
 
+use super::hosted::AppThread;
 use super::page::{Pages, Stamp, Template};
 
 /// How long the rendering of a page takes.
 pub(super) const RENDER_TIME: Duration = Duration::from_millis(180);
-/// Connections that the app takes: the most clients that a demo may have, larder's own, and a browser's.
-const CONNECTIONS_MAX: usize = 512;
 
 const CSS: &str = include_str!("assets/demo.css");
 const JS: &str = include_str!("assets/demo.js");
@@ -35,10 +30,8 @@ const SVG: &str = include_str!("assets/jars.svg");
 
 /// A running app.
 pub(super) struct App {
-    address: SocketAddr,
+    thread: AppThread,
     desk: Arc<Desk>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
 }
 
 impl App {
@@ -47,13 +40,6 @@ impl App {
     /// # Errors
     /// No socket, no thread or no runtime is to be had.
     pub(super) fn start() -> anyhow::Result<Self> {
-        let bound = bind((Ipv4Addr::LOCALHOST, 0).into(), 1)?;
-        let address = bound.listener.address;
-        let socket = bound.sockets.into_iter().next().context("the app has no socket")?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .context("cannot start the app's runtime")?;
         let clock = Clock::default();
         let desk = Arc::new(Desk {
             pages: Pages::new(),
@@ -61,34 +47,12 @@ impl App {
             renders: AtomicU64::new(0),
             clock: clock.clone(),
         });
-        let accepting = accept_loop(
-            socket,
-            Arc::new(ArcSwap::from_pointee(Settings { clock, ..Settings::default() })),
-            AppService(Arc::clone(&desk)),
-            Slots::new(CONNECTIONS_MAX),
-            Arc::new(Metrics::default()),
-            Drain::new().signal(),
-        );
-        let (stop, stopped) = oneshot::channel();
-        let run = move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    // It ends early where the socket cannot be registered; clients are refused then, and say so.
-                    _ = accepting => {}
-                    _ = stopped => {}
-                }
-            });
-        };
-        let thread = std::thread::Builder::new()
-            .name("demo-app".into())
-            .spawn(run)
-            .context("cannot start the app's thread")?;
-        Ok(Self { address, desk, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { thread: AppThread::start(AppService(Arc::clone(&desk)), clock)?, desk })
     }
 
     /// Where it listens.
     pub(super) fn address(&self) -> SocketAddr {
-        self.address
+        self.thread.address()
     }
 
     /// What its page at `path` looks like.
@@ -107,17 +71,6 @@ impl App {
     /// May be dropped and called again.
     pub(super) async fn idle(&self) {
         drop(self.desk.turn.acquire().await);
-    }
-}
-
-impl Drop for App {
-    fn drop(&mut self) {
-        if let Some(stop) = self.stop.take() {
-            let _ = stop.send(());
-        }
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 

@@ -14,18 +14,18 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hdrhistogram::Histogram;
-use http::header::HOST;
+use http::header::{COOKIE, HOST};
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
-use larder_http::time::Clock;
+use larder_http::time::{Clock, WallTime};
 use parking_lot::Mutex;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
-use super::page::{Comparison, Stamp, Template, WrongPage};
+use super::expected::{ExpectedPage, PageArrival, WrongPage};
 
 /// How long a connection may take to come about.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
@@ -35,16 +35,15 @@ const GRACE: Duration = Duration::from_secs(4);
 const WAIT_MICROS_MAX: u64 = 120_000_000;
 
 /// What is asked, of whom, by how many, for how long.
-#[derive(Clone, Copy)]
-pub(super) struct Load<'a> {
+pub(super) struct Load<'a, P> {
     pub(super) address: SocketAddr,
     pub(super) path: &'static str,
     /// What every answer has to be.
-    pub(super) page: &'a Arc<Template>,
+    pub(super) page: &'a Arc<P>,
     pub(super) clients: usize,
     pub(super) time: Duration,
-    /// The app's own count of pages rendered.
-    pub(super) renders: &'a (dyn Fn() -> u64 + Sync),
+    /// The app's own counts of what it has rendered, one for each kind of thing.
+    pub(super) renders: &'a (dyn Fn() -> Vec<u64> + Sync),
 }
 
 /// Why a load came to nothing.
@@ -75,11 +74,13 @@ pub(super) struct Outcome {
     pub(super) answers: u64,
     /// Bytes of their content.
     pub(super) body_bytes: u64,
-    /// Pages that the app rendered within the time.
-    pub(super) renders: u64,
+    /// What the app rendered within the time, one figure for each kind of thing.
+    pub(super) renders: Vec<u64>,
     /// Waits of all requests that were made within the time, in microseconds.
     pub(super) waits: Histogram<u64>,
-    /// The longest of them, exactly.
+    /// Waits for their first bytes of content, in microseconds.
+    pub(super) first_bytes: Histogram<u64>,
+    /// The longest wait for a whole page, exactly.
     pub(super) longest: Duration,
     /// Requests without an answer when the time and the grace were over.
     pub(super) unanswered: u64,
@@ -95,9 +96,9 @@ impl Outcome {
             time,
             answers: 0,
             body_bytes: 0,
-            renders: 0,
-            waits: Histogram::new_with_bounds(1, WAIT_MICROS_MAX, 3)
-                .expect("1 to 120 s in 3 digits is possible"),
+            renders: Vec::new(),
+            waits: waits(),
+            first_bytes: waits(),
             longest: Duration::ZERO,
             unanswered: 0,
             bound_from: None,
@@ -110,11 +111,22 @@ impl Outcome {
         self.answers as f64 / self.time.as_secs_f64()
     }
 
-    /// Counts one wait.
-    pub(super) fn waited(&mut self, wait: Duration) {
+    /// What the app rendered in all.
+    pub(super) fn all_renders(&self) -> u64 {
+        self.renders.iter().sum()
+    }
+
+    /// Counts one wait: for the first bytes, and for all.
+    pub(super) fn waited(&mut self, first: Duration, wait: Duration) {
         self.longest = self.longest.max(wait);
+        self.first_bytes.saturating_record(u64::try_from(first.as_micros()).unwrap_or(u64::MAX));
         self.waits.saturating_record(u64::try_from(wait.as_micros()).unwrap_or(u64::MAX));
     }
+}
+
+/// Room for waits.
+fn waits() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, WAIT_MICROS_MAX, 3).expect("1 to 120 s in 3 digits is possible")
 }
 
 /// A load that runs, for whoever wants to look at it meanwhile. The lock guards the figures; it is taken once per
@@ -140,10 +152,13 @@ impl Figures {
 ///
 /// # Cancel safety
 /// Dropping it ends every client.
-pub(super) async fn drive(load: Load<'_>, figures: &Figures) -> Result<Outcome, LoadError> {
+pub(super) async fn drive<P: ExpectedPage>(
+    load: Load<'_, P>,
+    figures: &Figures,
+) -> Result<Outcome, LoadError> {
     let mut connecting = JoinSet::new();
-    for _ in 0..load.clients {
-        connecting.spawn(Client::connect(load.address, load.path, Arc::clone(load.page)));
+    for number in 0..load.clients {
+        connecting.spawn(Client::connect(load.address, load.path, (Arc::clone(load.page), number)));
     }
     // All are connected before the first asks: the time is spent on requests alone.
     let mut ready = Vec::with_capacity(load.clients);
@@ -167,25 +182,37 @@ pub(super) async fn drive(load: Load<'_>, figures: &Figures) -> Result<Outcome, 
         }
     }
     let mut outcome = figures.0.lock().clone();
-    outcome.renders = renders_at_end.unwrap_or_else(load.renders) - renders_before;
+    let renders = renders_at_end.unwrap_or_else(load.renders);
+    outcome.renders = renders.iter().zip(&renders_before).map(|(end, before)| end - before).collect();
     Ok(outcome)
 }
 
-struct Client {
+struct Client<P> {
     sender: SendRequest<Empty<Bytes>>,
     /// Carries the bytes; ends with the client.
     _connection: JoinSet<()>,
     address: SocketAddr,
     path: &'static str,
-    page: Arc<Template>,
+    page: Arc<P>,
+    /// Which client it is.
+    number: usize,
     clock: Clock,
 }
 
-impl Client {
+/// An answer that was right.
+struct Answered {
+    /// When the oldest part of the page was rendered.
+    rendered: WallTime,
+    /// When its first bytes were there.
+    first: Instant,
+    body_bytes: u64,
+}
+
+impl<P: ExpectedPage> Client<P> {
     async fn connect(
         address: SocketAddr,
         path: &'static str,
-        page: Arc<Template>,
+        (page, number): (Arc<P>, usize),
     ) -> Result<Self, LoadError> {
         let stream = timeout(CONNECT_TIME, TcpStream::connect(address))
             .await
@@ -196,7 +223,7 @@ impl Client {
         let mut task = JoinSet::new();
         // Its errors reach the exchange that they break.
         task.spawn(async { drop(connection.await) });
-        Ok(Self { sender, _connection: task, address, path, page, clock: Clock::default() })
+        Ok(Self { sender, _connection: task, address, path, page, number, clock: Clock::default() })
     }
 
     /// Asks until `end`.
@@ -211,13 +238,14 @@ impl Client {
                 let mut outcome = figures.0.lock();
                 outcome.unanswered += 1;
                 outcome.bound_from = Some(outcome.bound_from.map_or(wait, |bound| bound.min(wait)));
-                outcome.waited(wait);
+                // The first bytes may have come before: then this is too long, and never too short.
+                outcome.waited(wait, wait);
                 return Ok(());
             };
-            let (stamp, body_bytes) = result?;
-            let (now, age) = (Instant::now(), self.clock.now().wall.since(stamp.at));
+            let Answered { rendered, first, body_bytes } = result?;
+            let (now, age) = (Instant::now(), self.clock.now().wall.since(rendered));
             let mut outcome = figures.0.lock();
-            outcome.waited(now - began);
+            outcome.waited(first - began, now - began);
             outcome.oldest = outcome.oldest.max(age);
             if now <= end {
                 outcome.answers += 1;
@@ -226,23 +254,28 @@ impl Client {
         }
     }
 
-    /// One request and its answer, checked to the last byte. Gives the stamp and the length of the content.
-    async fn exchange(&mut self) -> Result<(Stamp, u64), LoadError> {
-        let mut comparison = Comparison::new(&self.page);
-        let request = Request::get(self.path).header(HOST, self.address.to_string()).body(Empty::new())?;
+    /// One request and its answer, checked to the last byte.
+    async fn exchange(&mut self) -> Result<Answered, LoadError> {
+        let mut arrival = self.page.arrival(self.number);
+        let mut request = Request::get(self.path).header(HOST, self.address.to_string());
+        if let Some(cookie) = self.page.cookie(self.number) {
+            request = request.header(COOKIE, cookie);
+        }
         self.sender.ready().await?;
-        let mut response = self.sender.send_request(request).await?;
+        let mut response = self.sender.send_request(request.body(Empty::new())?).await?;
         if response.status() != StatusCode::OK {
             return Err(LoadError::Status(response.status()));
         }
-        let mut body_bytes = 0;
+        let (mut body_bytes, mut first) = (0, None);
         while let Some(frame) = response.frame().await {
             if let Ok(piece) = frame?.into_data() {
-                comparison.push(&piece)?;
+                first.get_or_insert_with(Instant::now);
+                arrival.take(&piece)?;
                 body_bytes += piece.len() as u64;
             }
         }
-        Ok((comparison.finish()?, body_bytes))
+        let rendered = arrival.end()?;
+        Ok(Answered { rendered, first: first.unwrap_or_else(Instant::now), body_bytes })
     }
 }
 
@@ -254,7 +287,7 @@ mod tests {
     async fn load(path: &'static str, page: &str, clients: usize) -> (App, Result<Outcome, LoadError>) {
         let app = App::start().unwrap();
         let time = Duration::from_secs(1);
-        let (page, renders) = (app.page(page).unwrap(), || app.renders());
+        let (page, renders) = (app.page(page).unwrap(), || vec![app.renders()]);
         let load = Load { address: app.address(), path, page, clients, time, renders: &renders };
         let outcome = drive(load, &Figures::new(time)).await;
         (app, outcome)
@@ -269,7 +302,7 @@ mod tests {
         assert!(u128::from(app.renders()) <= serial, "{} renders in the time of {serial}", app.renders());
         assert_eq!(outcome.waits.len(), app.renders(), "each page was waited for");
         assert!((1..=5).contains(&outcome.answers), "{outcome:?}");
-        assert!(outcome.renders.abs_diff(outcome.answers) <= 1, "{outcome:?}");
+        assert!(outcome.all_renders().abs_diff(outcome.answers) <= 1, "{outcome:?}");
         assert_eq!(outcome.body_bytes, outcome.answers * app.page("/").unwrap().page_bytes() as u64);
         assert_eq!((outcome.unanswered, outcome.bound_from), (0, None));
         assert!(outcome.waits.min() >= 180_000, "{}", outcome.waits.min());

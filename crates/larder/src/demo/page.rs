@@ -8,8 +8,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::HeaderValue;
 use larder_http::time::WallTime;
 
+use super::expected::{ExpectedPage, PageArrival, WrongPage};
 use super::prose;
 
 /// How many stories there are.
@@ -81,52 +83,32 @@ impl Template {
     }
 }
 
-/// Where a body is not the page that it should be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum WrongPage {
-    /// A byte that is not the page's.
-    #[error("the page differs at byte {0}")]
-    Differs(usize),
-    /// Too few bytes.
-    #[error("the page ends at byte {found} of {expected}")]
-    Short {
-        /// How many there were.
-        found: usize,
-        /// How many there should be.
-        expected: usize,
-    },
-    /// Too many bytes.
-    #[error("the page goes on after byte {0}, its last")]
-    Long(usize),
-    /// No stamp where it should be.
-    #[error("the page has no stamp")]
-    Stamp,
-}
-
 /// A page on its way in, held against its template piece by piece.
 #[derive(Debug)]
-pub(super) struct Comparison<'a> {
-    template: &'a Template,
+pub(super) struct Comparison {
+    template: Arc<Template>,
     seen: usize,
     stamp: Vec<u8>,
 }
 
-impl<'a> Comparison<'a> {
-    pub(super) fn new(template: &'a Template) -> Self {
-        Self { template, seen: 0, stamp: Vec::with_capacity(template.stamp_bytes) }
+impl Comparison {
+    fn new(template: &Arc<Template>) -> Self {
+        let stamp = Vec::with_capacity(template.stamp_bytes);
+        Self { template: Arc::clone(template), seen: 0, stamp }
     }
 
     /// Takes the next piece.
     ///
     /// # Errors
     /// It is not what comes next.
-    pub(super) fn push(&mut self, piece: &[u8]) -> Result<(), WrongPage> {
-        let piece = self.constant(piece, 0, self.template.before.as_bytes())?;
-        let (stamp, piece) = piece.split_at(piece.len().min(self.template.stamp_bytes - self.stamp.len()));
+    fn push(&mut self, piece: &[u8]) -> Result<(), WrongPage> {
+        let template = Arc::clone(&self.template);
+        let piece = self.constant(piece, 0, template.before.as_bytes())?;
+        let (stamp, piece) = piece.split_at(piece.len().min(template.stamp_bytes - self.stamp.len()));
         self.stamp.extend_from_slice(stamp);
         self.seen += stamp.len();
-        let start = self.template.before.len() + self.template.stamp_bytes;
-        match self.constant(piece, start, self.template.after.as_bytes())? {
+        let start = template.before.len() + template.stamp_bytes;
+        match self.constant(piece, start, template.after.as_bytes())? {
             [] => Ok(()),
             _ => Err(WrongPage::Long(self.seen)),
         }
@@ -153,12 +135,34 @@ impl<'a> Comparison<'a> {
     ///
     /// # Errors
     /// It ended too early, or its stamp is not one.
-    pub(super) fn finish(self) -> Result<Stamp, WrongPage> {
+    fn finish(self) -> Result<Stamp, WrongPage> {
         let expected = self.template.page_bytes();
         if self.seen < expected {
             return Err(WrongPage::Short { found: self.seen, expected });
         }
         str::from_utf8(&self.stamp).ok().and_then(Stamp::parse).ok_or(WrongPage::Stamp)
+    }
+}
+
+impl ExpectedPage for Template {
+    type Arrival = Comparison;
+
+    fn cookie(&self, _: usize) -> Option<HeaderValue> {
+        None
+    }
+
+    fn arrival(self: &Arc<Self>, _: usize) -> Comparison {
+        Comparison::new(self)
+    }
+}
+
+impl PageArrival for Comparison {
+    fn take(&mut self, piece: &[u8]) -> Result<(), WrongPage> {
+        self.push(piece)
+    }
+
+    fn end(self) -> Result<WallTime, WrongPage> {
+        Ok(self.finish()?.at)
     }
 }
 
@@ -236,7 +240,7 @@ mod tests {
 
     const STAMP: Stamp = Stamp { number: 42, took_ms: 181, at: WallTime(1_763_719_471_123) };
 
-    fn compare(template: &Template, body: &[u8], piece_bytes: usize) -> Result<Stamp, WrongPage> {
+    fn compare(template: &Arc<Template>, body: &[u8], piece_bytes: usize) -> Result<Stamp, WrongPage> {
         let mut comparison = Comparison::new(template);
         body.chunks(piece_bytes).try_for_each(|piece| comparison.push(piece))?;
         comparison.finish()

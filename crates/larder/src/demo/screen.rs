@@ -60,6 +60,12 @@ impl<W: Write> Screen<W> {
         if self.is_terminal { self.say("\n") } else { Ok(()) }
     }
 
+    /// Says that the demo was ended before its time.
+    pub(super) fn ended(&mut self) -> io::Result<()> {
+        self.end_line()?;
+        self.say("\nEnded before both loads were over.\n")
+    }
+
     /// The last word on a load, in place of its progress.
     pub(super) fn done(
         &mut self,

@@ -6,6 +6,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use hdrhistogram::Histogram;
+
 use super::load::Outcome;
 
 /// The table, each line ended.
@@ -16,13 +18,25 @@ pub(super) fn table(app: &Outcome, larder: &Outcome) -> String {
         ("p99", wait_at(app, 99.0), wait_at(larder, 99.0)),
         ("longest", wait_of(app, app.longest), wait_of(larder, larder.longest)),
         ("requests answered", grouped(app.answers), grouped(larder.answers)),
-        ("origin requests (renders)", grouped(app.renders), grouped(larder.renders)),
+        ("origin requests (renders)", grouped(app.all_renders()), grouped(larder.all_renders())),
         ("bytes to clients", bytes(app.body_bytes), bytes(larder.body_bytes)),
         ("oldest page on arrival", seconds(app.oldest), seconds(larder.oldest)),
     ];
-    if app.unanswered + larder.unanswered > 0 {
-        rows.push(("gave up waiting", grouped(app.unanswered), grouped(larder.unanswered)));
-    }
+    rows.extend(gave_up(app, larder));
+    printed(&rows)
+}
+
+/// A label, and what stands in either column.
+pub(super) type Row = (&'static str, String, String);
+
+/// The row of those that gave up, where there are any.
+pub(super) fn gave_up(app: &Outcome, larder: &Outcome) -> Option<Row> {
+    let row = ("gave up waiting", grouped(app.unanswered), grouped(larder.unanswered));
+    (app.unanswered + larder.unanswered > 0).then_some(row)
+}
+
+/// Rows as text, under the heads of the columns.
+pub(super) fn printed(rows: &[Row]) -> String {
     let mut text = format!("  {:<28}{:>18}{:>20}\n  {}\n", "", "app alone", "through larder", "-".repeat(66));
     for (label, app, larder) in rows {
         let _ = writeln!(text, "  {label:<28}{app:>18}{larder:>20}");
@@ -32,13 +46,17 @@ pub(super) fn table(app: &Outcome, larder: &Outcome) -> String {
 
 /// What it comes to, in words.
 pub(super) fn verdict(app: &Outcome, larder: &Outcome) -> String {
+    format!(
+        "larder: {}x the requests per second, {}",
+        factor(app, larder),
+        renders(app.all_renders(), larder.all_renders())
+    )
+}
+
+/// How many times as many requests were answered, rounded down.
+pub(super) fn factor(app: &Outcome, larder: &Outcome) -> String {
     let factor = larder.rate() / app.rate();
-    let factor = if factor >= 10.0 {
-        grouped(factor as u64)
-    } else {
-        format!("{:.1}", (factor * 10.0).floor() / 10.0)
-    };
-    format!("larder: {factor}x the requests per second, {}", renders(app.renders, larder.renders))
+    if factor >= 10.0 { grouped(factor as u64) } else { format!("{:.1}", (factor * 10.0).floor() / 10.0) }
 }
 
 fn renders(app: u64, larder: u64) -> String {
@@ -52,12 +70,21 @@ fn renders(app: u64, larder: u64) -> String {
 
 /// The wait that `percentile` of all requests did not exceed. Only the longest is kept exactly, the others in three
 /// digits, rounded up.
-fn wait_at(outcome: &Outcome, percentile: f64) -> String {
-    let wait = Duration::from_micros(outcome.waits.value_at_percentile(percentile));
+pub(super) fn wait_at(outcome: &Outcome, percentile: f64) -> String {
+    at(outcome, &outcome.waits, percentile)
+}
+
+/// The same of the waits for first bytes.
+pub(super) fn first_at(outcome: &Outcome, percentile: f64) -> String {
+    at(outcome, &outcome.first_bytes, percentile)
+}
+
+fn at(outcome: &Outcome, waits: &Histogram<u64>, percentile: f64) -> String {
+    let wait = Duration::from_micros(waits.value_at_percentile(percentile));
     wait_of(outcome, wait.min(outcome.longest))
 }
 
-fn wait_of(outcome: &Outcome, wait: Duration) -> String {
+pub(super) fn wait_of(outcome: &Outcome, wait: Duration) -> String {
     let is_bound = outcome.bound_from.is_some_and(|bound| wait >= bound);
     format!("{}{}", if is_bound { "> " } else { "" }, milliseconds(wait))
 }
@@ -70,7 +97,7 @@ fn milliseconds(wait: Duration) -> String {
     }
 }
 
-fn seconds(age: Duration) -> String {
+pub(super) fn seconds(age: Duration) -> String {
     format!("{:.2} s", age.as_secs_f64())
 }
 
@@ -109,9 +136,9 @@ mod tests {
     fn outcome(answers: u64, renders: u64, waits_ms: &[u64]) -> Outcome {
         let mut outcome = Outcome::new(Duration::from_secs(8));
         outcome.answers = answers;
-        outcome.renders = renders;
+        outcome.renders = vec![renders];
         outcome.body_bytes = answers * 57_000;
-        waits_ms.iter().for_each(|ms| outcome.waited(Duration::from_millis(*ms)));
+        waits_ms.iter().map(|ms| Duration::from_millis(*ms)).for_each(|wait| outcome.waited(wait, wait));
         outcome
     }
 

@@ -7,6 +7,7 @@ mod checking_disks;
 mod codings;
 mod commands;
 mod cookies;
+mod demo;
 mod descriptors;
 mod ending;
 mod explaining;
