@@ -1,9 +1,9 @@
 //! Whole pages that a worker keeps, because it is asked for them again and again.
 //!
 //! In: a whole page that was made of look-ups alone, and what was found. Out: the same page for a request that is the same in all its
-//! fields, as long as each look-up still finds the same response, fresh. So a kept page is what the look-ups alone would give, at the
-//! price of the look-ups: it saves running the template and writing the head. An invalidation, an expiry, a refresh that is due and a
-//! reload all show in the look-ups, and each part is used by them as if the page had been put together.
+//! fields and has the same rule, as long as each look-up still finds the same response, fresh. So a kept page is what the look-ups
+//! alone would give, at the price of the look-ups: it saves running the template and writing the head. An invalidation, an expiry, a
+//! refresh that is due and a reload all show in the look-ups, and each part is used by them as if the page had been put together.
 //! A worker has 64 slots, by the template; the most asked stay. What a slot holds stays counted against its stores until the
 //! slot is met again. Deliberately absent: pages that say the time or the client's address, and pages beyond [`LENGTH_MAX`].
 
@@ -24,6 +24,7 @@ use super::used::Used;
 use crate::assemble::WholePage;
 use crate::detail::ASSEMBLED;
 use crate::exchange::{Exchange, Reply};
+use crate::settings::RuleNumber;
 use crate::worker::Worker;
 use crate::worker_plan::WorkerPlan;
 
@@ -73,7 +74,10 @@ impl KeptLookup {
 pub(super) struct KeptPage {
     template: Arc<StoredResponse>,
     worker_plan: Arc<WorkerPlan>,
+    rule: RuleNumber,
     request: RequestHead,
+    /// A value or a condition read the method, or what stands beside it.
+    reads_start_line: bool,
     parts: Vec<KeptLookup>,
     page: Arc<WholePage>,
     fields: Arc<PreparedFields>,
@@ -95,7 +99,9 @@ pub(super) fn find(
     let Some(kept) = kept.and_then(|kept| kept.downcast::<KeptPage>().ok()) else { return Err(is_wanted) };
     let is_it = Arc::ptr_eq(&kept.template, template)
         && Arc::ptr_eq(&kept.worker_plan, exchange.asked.route.worker_plan())
-        && is_same_request(&kept.request, &exchange.asked.head)
+        // Of the same request: rules may match by the method, by a condition or by a range.
+        && kept.rule == exchange.settings().number
+        && is_same_request(&kept, &exchange.asked.head)
         && kept.parts.iter().all(|part| part.is_there(worker, now));
     if !is_it {
         return Err(is_wanted && worker.kept_pages.may_replace(template));
@@ -106,13 +112,15 @@ pub(super) fn find(
     Ok(kept.reply(exchange, now))
 }
 
-/// Whether a page is the same for both: all but the method, which may be GET or HEAD, and what is answered from the page.
-fn is_same_request(kept: &RequestHead, now: &RequestHead) -> bool {
+/// Whether a page is the one of this request: all is the same but what is answered from the page, and the method, which may be
+/// HEAD where no part of the page tells it.
+fn is_same_request(page: &KeptPage, now: &RequestHead) -> bool {
+    let kept = &page.request;
     let is_same = kept.scheme == now.scheme
         && kept.version == now.version
         && kept.authority == now.authority
         && kept.target == now.target
-        && matches!(now.method, Method::GET | Method::HEAD);
+        && (now.method == Method::GET || (now.method == Method::HEAD && !page.reads_start_line));
     is_same && (kept.fields == now.fields || kept.fields == without_conditions(&now.fields))
 }
 
@@ -135,6 +143,7 @@ pub(super) struct Made<'a> {
     pub(super) parts: Vec<KeptLookup>,
     pub(super) page: &'a Arc<WholePage>,
     pub(super) fields: &'a HeaderMap,
+    pub(super) reads_start_line: bool,
     pub(super) made: Now,
     pub(super) age_seconds: Option<u64>,
     pub(super) ttl_seconds: Option<i64>,
@@ -154,7 +163,9 @@ pub(super) fn keep(worker: &Worker, exchange: &Exchange, made: Made<'_>) {
     let kept = KeptPage {
         template: made.template,
         worker_plan: Arc::clone(exchange.asked.route.worker_plan()),
+        rule: exchange.settings().number,
         request: RequestHead { fields: without_conditions(&head.fields), ..head.clone() },
+        reads_start_line: made.reads_start_line,
         parts: made.parts,
         page,
         fields: Arc::new(PreparedFields::new(made.fields.clone())),

@@ -215,6 +215,7 @@ impl Assembly {
                 parts,
                 page: &page,
                 fields: &fields,
+                reads_start_line: used.start_line,
                 made: exchange.started,
                 age_seconds: control.age_seconds,
                 ttl_seconds: control.ttl_seconds,
