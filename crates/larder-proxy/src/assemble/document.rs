@@ -301,7 +301,6 @@ mod tests {
 
     use super::super::body::PartBody;
     use super::*;
-    use crate::fill::as_stream;
 
     const PIECE: usize = 64 * 1024;
 
@@ -314,7 +313,7 @@ mod tests {
         compiler.feed(&text);
         let pieces: Vec<_> = text.chunks(PIECE).map(Bytes::copy_from_slice).collect();
         let length = text.len() as u64;
-        let stream = as_stream(Body::Pieces { owner: Arc::new(pieces), range: 0..length });
+        let stream = PartBody::new(Body::Pieces { owner: Arc::new(pieces), range: 0..length }).into_stream();
         let body = PartBody::new(Body::Stream { length: Some(length), stream });
         (text, TemplateText::new(compiler.finish(), body, TEMPLATE_AHEAD_BYTES, SlotId::PAGE))
     }

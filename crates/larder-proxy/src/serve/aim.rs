@@ -117,10 +117,9 @@ impl Aim {
         let settings = site.settings_at(rule);
         settings.request.apply(&mut head.fields);
         let KeySettings { cookies, fields, .. } = &settings.key;
-        let depends_on_fields = !is_of_own_origin
-            || site.asks_for_fields()
-            || !settings.request.is_empty()
-            || !(cookies.is_empty() && fields.is_empty());
+        let has_own_key = !cookies.is_empty() || !fields.is_empty();
+        let has_edits = !is_of_own_origin || !settings.request.is_empty();
+        let depends_on_fields = has_edits || has_own_key || site.asks_for_fields();
         let normal = key::normalise(&head.target, &settings.key);
         let sent_target = normal.map(|target| std::mem::replace(&mut head.target, target));
         Ok(Aimed { head, sent_target, site: index, rule, is_of_own_origin, depends_on_fields })

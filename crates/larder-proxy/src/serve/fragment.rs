@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use super::aim::{Aim, Aimed};
 use super::content::Inside;
 use super::context::RequestContext;
-use super::kept::{KeptLookup, KeptPage, Noted};
+use super::kept::{FoundLookup, KeptLookup, KeptPage};
 use super::look;
 use super::used::{self, Used};
 use super::way::{looks_at_once, reply_to};
@@ -120,8 +120,8 @@ impl ServedFragments {
                         let found = answered.as_ref().ok().zip(fresh).filter(|_| self.record.is_some());
                         self.note(found.map(|(fragment, stored)| {
                             let uri = uri.clone();
-                            let noted = Noted { uri, exchange, stored, depends_on_fields };
-                            KeptLookup::new(noted, fragment)
+                            let found = FoundLookup { uri, exchange, stored, depends_on_fields };
+                            KeptLookup::new(found, fragment)
                         }));
                         return AskedFragment::Now(answered);
                     }

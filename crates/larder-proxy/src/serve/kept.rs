@@ -61,18 +61,18 @@ pub(super) struct KeptLookup {
 }
 
 /// Where a look-up was made for a page, and what it found.
-pub(super) struct Noted {
+pub(super) struct FoundLookup {
     pub(super) uri: DocumentUri,
     pub(super) exchange: Exchange,
     pub(super) stored: Arc<StoredResponse>,
-    /// [`Aimed`](super::aim::Aimed)'s.
+    /// [`Aimed`]'s.
     pub(super) depends_on_fields: bool,
 }
 
 impl KeptLookup {
     /// With the fragment that was made of what was found.
-    pub(super) fn new(noted: Noted, fragment: &Fragment) -> Self {
-        let Noted { uri, exchange, stored, depends_on_fields } = noted;
+    pub(super) fn new(found: FoundLookup, fragment: &Fragment) -> Self {
+        let FoundLookup { uri, exchange, stored, depends_on_fields } = found;
         let key = key::key(&exchange.asked.head, &exchange.settings().key, b"");
         let looks_beside = exchange.settings().stores().any(|(store, _)| store.looks_beside());
         let has_no_coding = matches!(coding_of(&stored.head.fields.map), Ok(None));

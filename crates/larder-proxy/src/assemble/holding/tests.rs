@@ -163,8 +163,8 @@ async fn text_that_is_skipped_is_read_within_a_limit() {
     for (mebibytes, expected) in [(4, Ok(())), (12, Err(IncludeFailure::TooLarge))] {
         let text = format!("<esi:remove>{}</esi:remove>end", "r".repeat(mebibytes << 20));
         let pieces: Vec<_> = text.as_bytes().chunks(64 * 1024).map(Bytes::copy_from_slice).collect();
-        let stream =
-            crate::fill::as_stream(Body::Pieces { owner: Arc::new(pieces), range: 0..text.len() as u64 });
+        let pieces = Body::Pieces { owner: Arc::new(pieces), range: 0..text.len() as u64 };
+        let stream = PartBody::new(pieces).into_stream();
         let (fragments, ..) = counted();
         let (program, body) = template(Language::Esi, &uri("/p/page"), Body::Stream { length: None, stream });
         let head = crate::testing::request("/p/page");
