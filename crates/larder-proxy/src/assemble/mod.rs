@@ -14,6 +14,7 @@ mod deliver;
 mod document;
 mod entry;
 mod page;
+mod page_head;
 mod queue;
 mod slots;
 mod stream;
@@ -25,11 +26,12 @@ pub(crate) use ask::{AskedFragment, Fragment, FragmentResult, FragmentTemplate, 
 pub(crate) use body::PartBody;
 pub(crate) use deliver::Begins;
 pub(crate) use page::{Page, PageRequest, Sheet};
+pub(crate) use page_head::{page_head_fields, page_tag};
 pub(crate) use slots::KeptPages;
 pub(crate) use stream::PageStream;
 pub(crate) use tally::Tally;
 pub(crate) use told::PageTold;
-pub(crate) use whole::{WholePage, entity_tag};
+pub(crate) use whole::WholePage;
 
 /// A body goes into a page when it is whole, or when so much of it is there.
 pub(crate) const GOOD_BYTES: usize = 64 * 1024;

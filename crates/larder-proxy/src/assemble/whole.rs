@@ -17,8 +17,8 @@ pub(crate) struct WholePage {
     length: u64,
     /// Who keeps them counted.
     owners: Vec<Arc<dyn Pieces>>,
-    /// Room for bytes that were copied.
-    _room: Option<Box<dyn Send + Sync>>,
+    /// Room for bytes that were copied, or for the page itself.
+    rooms: Vec<Box<dyn Send + Sync>>,
 }
 
 impl WholePage {
@@ -33,12 +33,17 @@ impl WholePage {
         self.owners.extend(owner);
     }
 
+    /// What `room` stands for is taken for as long as the page is there.
+    pub(crate) fn hold_room(&mut self, room: Box<dyn Send + Sync>) {
+        self.rooms.push(room);
+    }
+
     /// The same in one piece, for which `room` was reserved.
     pub(crate) fn joined(&self, room: Box<dyn Send + Sync>) -> Self {
         let mut all = BytesMut::with_capacity(usize::try_from(self.length).unwrap_or(0));
         self.pieces.iter().for_each(|piece| all.extend_from_slice(piece));
         let pieces = if all.is_empty() { Vec::new() } else { vec![all.freeze()] };
-        Self { pieces, length: self.length, owners: Vec::new(), _room: Some(room) }
+        Self { pieces, length: self.length, owners: Vec::new(), rooms: vec![room] }
     }
 
     /// In bytes.

@@ -7,10 +7,9 @@
 
 use std::sync::Arc;
 
-use http::header::{ETAG, SET_COOKIE, VARY};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http::header::{ETAG, SET_COOKIE};
+use http::{HeaderMap, Method, StatusCode};
 use larder_cache::page::{PageControl, PageSaid, PartSaid, page_control};
-use larder_cache::page_fields;
 use larder_http::body::Body;
 use larder_http::fields::cache_status::{CacheStatus, Forward, Outcome};
 use larder_http::message::{Response, ResponseHead};
@@ -26,15 +25,14 @@ use super::page_answer::{page_answer, sized};
 use super::reply;
 use super::serving::Serving;
 use super::used::{Used, answered};
-use crate::assemble::{Begins, GOOD_BYTES, Page, PageRequest, PageStream, PartBody, WholePage, entity_tag};
+use crate::assemble::{
+    Begins, GOOD_BYTES, Page, PageRequest, PageStream, PartBody, WholePage, page_head_fields, page_tag,
+};
 use crate::detail::ASSEMBLED;
 use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
 use crate::respond;
 use crate::worker::Worker;
-
-/// A longer page has no entity tag: hashing it would keep a worker from its other work.
-const TAGGED_BYTES_MAX: u64 = 1 << 20;
 
 /// A page that is being put together, and how its template was answered.
 struct Assembly {
@@ -198,8 +196,8 @@ impl Assembly {
     /// A page of which all is in memory.
     fn whole(self, exchange: &Exchange, page: WholePage) -> Reply {
         let (mut fields, control) = self.fields(false);
-        if page.length() <= TAGGED_BYTES_MAX {
-            fields.insert(ETAG, entity_tag(&page));
+        if let Some(tag) = page_tag(&page) {
+            fields.insert(ETAG, tag);
         }
         let Self { worker, page: assembled, record, head, mut status, .. } = self;
         worker.metrics.page(exchange.site().settings.route, PageHow::Whole);
@@ -260,12 +258,7 @@ impl Assembly {
             used_client: used.client,
         };
         let control = page_control(&said, &template);
-        let mut fields = page_fields(&template);
-        for (name, value) in &control.fields {
-            fields.insert(name, value.clone());
-        }
-        add_vary(&mut fields, &control.vary);
-        (fields, control)
+        (page_head_fields(&template, &control), control)
     }
 }
 
@@ -290,15 +283,6 @@ fn fields_of(head: &ResponseHead) -> HeaderMap {
         all.append(name, value.clone());
     }
     all
-}
-
-/// Adds names to Vary.
-fn add_vary(fields: &mut HeaderMap, names: &[HeaderName]) {
-    for name in names {
-        if let Ok(name) = HeaderValue::from_str(name.as_str()) {
-            fields.append(VARY, name);
-        }
-    }
 }
 
 fn is_head(exchange: &Exchange) -> bool {
