@@ -105,7 +105,7 @@ pub(crate) fn words(refused: Refused) -> (StatusCode, &'static str, &'static str
         Refused::ObjectQuery => (
             StatusCode::BAD_REQUEST,
             "query",
-            "ask for /object?url=URL, with body=1 for the body of the first response",
+            "ask for /object?url=URL, with body=1 for the body of the first response, with assembled=page for the page of a template",
         ),
         Refused::Broken => (StatusCode::INTERNAL_SERVER_ERROR, "broken", "see the log"),
     }
@@ -156,6 +156,7 @@ pub(crate) fn unanswered(why: &Unanswered) -> Response {
     let status = match why.fault {
         Fault::Asker => StatusCode::BAD_REQUEST,
         Fault::Absent => StatusCode::NOT_FOUND,
+        Fault::Busy => StatusCode::SERVICE_UNAVAILABLE,
         Fault::Store => StatusCode::INTERNAL_SERVER_ERROR,
     };
     let json = serde_json::json!({ "error": why.token, "message": why.message });

@@ -61,6 +61,17 @@ pub struct ObjectQuestion {
     pub url: String,
     /// The body of this response, counted from 1, in place of what is known of all.
     pub body: Option<usize>,
+    /// The page that is put together from what is stored, in place of that; `body` 1 is its bytes then.
+    pub assembled: Option<PageUse>,
+}
+
+/// What a page is wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageUse {
+    /// To be looked at.
+    Shown,
+    /// To be given to everybody: the bytes of a page that is somebody's own are refused.
+    Exported,
 }
 
 /// What is shown of a URL.
@@ -79,6 +90,8 @@ pub enum Fault {
     Asker,
     /// There is no such thing.
     Absent,
+    /// Others ask for too much at the moment.
+    Busy,
     /// A disk's, or larder's own.
     Store,
 }

@@ -20,8 +20,8 @@ mod stats;
 pub use error::AdminError;
 pub use guard::{Guard, Token};
 pub use larder::{
-    Answering, Explaining, Fault, Health, LIST_MAX, Larder, ListQuestion, ObjectQuestion, Purging, Question,
-    Shown, Unanswered, Unexplained,
+    Answering, Explaining, Fault, Health, LIST_MAX, Larder, ListQuestion, ObjectQuestion, PageUse, Purging,
+    Question, Shown, Unanswered, Unexplained,
 };
 pub use purges::question::{NotPurged, PurgeQuestion, PurgeReceipt};
 pub use service::Admin;

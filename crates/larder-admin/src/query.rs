@@ -1,10 +1,10 @@
 //! The queries of the endpoints: questions in parameters.
 //!
 //! In: for `/explain`, `url=...&method=...&field=Name:%20value&field=...&content=...&offline=true`; for `/objects`,
-//! `prefix=...&store=...&cursor=...&limit=...`; for `/object`, `url=...&body=...`; each value percent-encoded. Out: a
+//! `prefix=...&store=...&cursor=...&limit=...`; for `/object`, `url=...&body=...&assembled=...`; each value percent-encoded. Out: a
 //! question, or nothing where a parameter is unknown, stands twice, or is no text. `+` is a plus.
 
-use crate::larder::{LIST_MAX, ListQuestion, ObjectQuestion, Question};
+use crate::larder::{LIST_MAX, ListQuestion, ObjectQuestion, PageUse, Question};
 
 /// What a page has where nobody says.
 const LIST_DEFAULT: usize = 100;
@@ -62,11 +62,19 @@ pub(crate) fn list(query: &str) -> Option<ListQuestion> {
 
 /// Reads the parameters of `/object`.
 pub(crate) fn object(query: &str) -> Option<ObjectQuestion> {
-    let [url, body] = named(query, ["url", "body"])?;
+    let [url, body, assembled] = named(query, ["url", "body", "assembled"])?;
     let body = body
         .map(|body| body.parse().ok().filter(|number| *number > 0))
         .map_or(Some(None), |n| n.map(Some))?;
-    Some(ObjectQuestion { url: url?, body })
+    let assembled = match assembled.as_deref() {
+        None => None,
+        Some("page") => Some(PageUse::Shown),
+        Some("export") => Some(PageUse::Exported),
+        Some(_) => return None,
+    };
+    // There is one page, however many responses lie there.
+    let is_one = assembled.is_none() || body.is_none_or(|number| number == 1);
+    is_one.then_some(ObjectQuestion { url: url?, body, assembled })
 }
 
 /// Reads the parameters of `DELETE /object`: a URL alone.
@@ -143,9 +151,16 @@ mod tests {
         {
             assert_eq!(list(query), None, "{query}");
         }
-        let one = |body| Some(ObjectQuestion { url: "http://a/".to_owned(), body });
-        assert_eq!(object("url=http://a/"), one(None));
-        assert_eq!(object("url=http://a/&body=2"), one(Some(2)));
+        let one = |body, assembled| Some(ObjectQuestion { url: "http://a/".to_owned(), body, assembled });
+        assert_eq!(object("url=http://a/"), one(None, None));
+        assert_eq!(object("url=http://a/&body=2"), one(Some(2), None));
+        assert_eq!(object("url=http://a/&assembled=page"), one(None, Some(PageUse::Shown)));
+        assert_eq!(object("url=http://a/&assembled=export&body=1"), one(Some(1), Some(PageUse::Exported)));
+        for query in
+            ["assembled=page", "url=a&assembled=", "url=a&assembled=true", "url=a&assembled=page&body=2"]
+        {
+            assert_eq!(object(query), None, "{query}");
+        }
         for query in ["", "body=1", "url=a&body=0", "url=a&body=true", "url=a&body=-1", "url=a&x=1"] {
             assert_eq!(object(query), None, "{query}");
         }

@@ -29,7 +29,7 @@ const INDEX: &str = "<!doctype html>\n<title>larder</title>\n<h1>larder</h1>\n<u
     <li><a href=\"/stats\">/stats</a>: statistics as JSON\n\
     <li>/explain?url=URL: why a request is answered as it is, as JSON; <code>larder explain</code> asks here\n\
     <li><a href=\"/objects\">/objects</a>: what is stored, as JSON, a page at a time; <code>larder ls</code>\n\
-    <li>/object?url=URL: what is stored under a URL; with &amp;body=1 its body; <code>larder get</code>\n\
+    <li>/object?url=URL: what is stored under a URL; with &amp;body=1 its body, with &amp;assembled=page the page of a template; <code>larder get</code>\n\
     <li>DELETE /object?url=URL: takes it out of all stores; <code>larder rm</code>\n\
     <li><a href=\"/api/v1/purges\">/api/v1/purges</a>: the last purges; POST with JSON purges; <code>larder purge</code>\n</ul>\n";
 

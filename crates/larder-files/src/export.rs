@@ -56,6 +56,8 @@ pub struct Page {
     pub fields: HeaderMap,
     /// All of its content.
     pub body: Box<dyn Read>,
+    /// Why it has no place in the tree, where that is known.
+    pub left_out: Option<LeftOut>,
 }
 
 /// Why a response is not in the tree.
@@ -79,6 +81,20 @@ pub enum LeftOut {
     InTheWay,
     /// Its body could not be read to its end.
     Body,
+    /// A page with a part that is not stored.
+    PartMissing,
+    /// A page with a part that fails, and nothing stands in its place.
+    FragmentFailed,
+    /// A page of a template with problems, under a rule that takes none.
+    TemplateInvalid,
+    /// A page that is longer than one may be.
+    PageTooLarge,
+    /// A page whose parts could not be read in time.
+    PageTimeout,
+    /// A page for one visitor.
+    Personal,
+    /// A page that nobody may store.
+    NoStore,
 }
 
 impl LeftOut {
@@ -94,6 +110,15 @@ impl LeftOut {
             Self::Taken => "another response has its file",
             Self::InTheWay => "something else is where its file would be",
             Self::Body => "its body could not be read",
+            Self::PartMissing => "part-missing: a part of the page is not stored",
+            Self::FragmentFailed => {
+                "fragment-failed: a part of the page fails, and nothing stands in its place"
+            }
+            Self::TemplateInvalid => "template-invalid: its template has problems, and the rule is strict",
+            Self::PageTooLarge => "page-too-large: the page is longer than page_size of fragments",
+            Self::PageTimeout => "page-timeout: its parts could not be read in time",
+            Self::Personal => "personal: the page is for one visitor",
+            Self::NoStore => "no-store: the page may not be stored",
         }
     }
 }
@@ -256,6 +281,9 @@ impl Export {
 
 /// The components of the file that stands for a response.
 fn file_name(page: &Page, default_type: Option<&str>) -> Result<Vec<Vec<u8>>, LeftOut> {
+    if let Some(why) = page.left_out {
+        return Err(why);
+    }
     if page.status != StatusCode::OK {
         return Err(LeftOut::Status);
     }

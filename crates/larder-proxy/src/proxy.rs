@@ -10,6 +10,7 @@ use larder_http::time::Clock;
 use larder_observe::{AccessLog, CacheId, Diagnostics, Ending, Format, HistogramSnapshot, LogLine, Metrics};
 use larder_store::store::{Admit, Needed};
 use larder_store::{CacheKey, Note, Store};
+use tokio::sync::Semaphore;
 
 use crate::background::Background;
 use crate::collapse::Flights;
@@ -22,6 +23,9 @@ use crate::purges::{AuditEntry, PurgeRefusal, Purges, Sweeps};
 use crate::route::Site;
 use crate::settings::ProxySettings;
 use crate::uses::Uses;
+
+/// Pages that are put together for people at a time: each is held in memory, and who asks for another one waits.
+const PAGES_FOR_PEOPLE_MAX: usize = 2;
 
 const NO_LOG: u8 = u8::MAX;
 const JSON: u8 = Format::Json as u8;
@@ -48,6 +52,8 @@ pub struct Proxy {
     pub(crate) purges: Purges,
     pub(crate) wrong_secrets: WrongSecrets,
     pub(crate) sweeps: Sweeps,
+    /// Places for pages that are put together for people.
+    pub(crate) pages_for_people: Arc<Semaphore>,
 }
 
 /// Figures that must come back to where they were when nothing is going on.
@@ -84,6 +90,7 @@ impl Proxy {
             purges: Purges::default(),
             wrong_secrets: WrongSecrets::default(),
             sweeps: Sweeps::default(),
+            pages_for_people: Arc::new(Semaphore::new(PAGES_FOR_PEOPLE_MAX)),
         })
     }
 

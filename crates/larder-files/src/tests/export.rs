@@ -19,6 +19,7 @@ fn page(path: &str, media: &'static str) -> Page {
         status: StatusCode::OK,
         fields,
         body: Box::new(std::io::Cursor::new(path.as_bytes().to_vec())),
+        left_out: None,
     }
 }
 
@@ -83,7 +84,10 @@ fn what_has_no_place_is_left_out_and_told() {
     broken.body = Box::new(std::io::Cursor::new(b"half".to_vec()).chain(Broken));
     let mut outside = page("/x.css", "text/css");
     outside.authority = "..".to_owned();
+    let mut personal = page("/mine.css", "text/css");
+    personal.left_out = Some(LeftOut::Personal);
     let pages = vec![
+        personal,
         page("/a.css", "text/css"),
         (page("/a.css?v=1", "text/css")),
         missing,
@@ -105,6 +109,7 @@ fn what_has_no_place_is_left_out_and_told() {
     let exported = export(&settings(&folder), pages).unwrap();
     use LeftOut::*;
     let expected = [
+        ("example.com/mine.css", Personal),
         ("example.com/a.css?v=1", Query),
         ("example.com/gone", Status),
         ("example.com/z.css", Encoded),

@@ -93,7 +93,7 @@ impl PartBody {
     }
 
     /// The SHA-256 of all of it, where it is whole, and not so long that making it takes too much time.
-    pub(super) fn digest(&self) -> Option<Digest> {
+    pub(crate) fn digest(&self) -> Option<Digest> {
         if !self.is_whole() || self.ahead_bytes as u64 > DIGESTED_BYTES_MAX {
             return None;
         }
@@ -181,10 +181,26 @@ impl PartBody {
     /// # Cancel safety
     /// What was read stays.
     pub(crate) async fn read_ahead(&mut self) -> Result<(), BodyError> {
-        while !self.is_good() {
+        self.read_beyond(GOOD_BYTES).await
+    }
+
+    /// Reads until it is whole, or until more than so many bytes are there.
+    ///
+    /// # Errors
+    /// It broke before that.
+    ///
+    /// # Cancel safety
+    /// What was read stays.
+    pub(crate) async fn read_beyond(&mut self, bytes: usize) -> Result<(), BodyError> {
+        while !self.is_whole() && self.ahead_bytes <= bytes {
             std::future::poll_fn(|cx| self.poll_read(cx)).await?;
         }
         Ok(())
+    }
+
+    /// In bytes, as far as it is there.
+    pub(crate) fn ahead_bytes(&self) -> usize {
+        self.ahead_bytes
     }
 
     /// Reads one chunk more. Trailers are dropped: those of a fragment say nothing of the page.

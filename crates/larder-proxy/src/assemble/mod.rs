@@ -15,6 +15,7 @@ mod document;
 mod entry;
 mod holding;
 mod page;
+mod page_head;
 mod queue;
 mod room;
 mod slots;
@@ -28,8 +29,10 @@ pub(crate) use ask::{AskedFragment, Fragment, FragmentResult, FragmentTemplate, 
 pub(crate) use body::PartBody;
 pub(crate) use deliver::Begins;
 pub(crate) use page::{Page, PageRequest, Sheet};
+pub(crate) use page_head::page_head_fields;
 pub(crate) use slots::KeptPages;
 pub(crate) use stream::PageStream;
+pub(crate) use tag::TagInput;
 pub(crate) use tally::Tally;
 pub(crate) use told::PageTold;
 pub(crate) use whole::WholePage;

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 pub(crate) type Digest = [u8; 32];
 
 /// A longer body has no digest where none is kept: making it would keep a worker from its other work.
-pub(super) const DIGESTED_BYTES_MAX: u64 = 1 << 20;
+pub(crate) const DIGESTED_BYTES_MAX: u64 = 1 << 20;
 
 /// A digest and a range, each with what it is.
 const PART_BYTES: usize = 64;
@@ -33,7 +33,7 @@ enum Token {
 
 /// What a tag is made from.
 #[derive(Default)]
-pub(super) struct TagInput {
+pub(crate) struct TagInput {
     tokens: Vec<u8>,
     /// The templates that have text in the page, in the order of their first one.
     templates: SmallVec<[usize; 4]>,
@@ -45,12 +45,12 @@ pub(super) struct TagInput {
 
 impl TagInput {
     /// With room for the tokens of so many parts, with text between them.
-    pub(super) fn for_parts(parts: usize) -> Self {
+    pub(crate) fn for_parts(parts: usize) -> Self {
         Self { tokens: Vec::with_capacity(parts * PART_BYTES), ..Self::default() }
     }
 
     /// Text of a template. Whether it comes in one piece or in several makes no difference.
-    pub(super) fn text(
+    pub(crate) fn text(
         &mut self,
         template: usize,
         range: &Range<u64>,
@@ -72,7 +72,7 @@ impl TagInput {
     }
 
     /// Bytes that are in no body.
-    pub(super) fn value(&mut self, bytes: &[u8]) {
+    pub(crate) fn value(&mut self, bytes: &[u8]) {
         self.end_text();
         self.tokens.push(Token::Value as u8);
         self.number(bytes.len() as u64);
@@ -80,13 +80,13 @@ impl TagInput {
     }
 
     /// The whole body of a fragment.
-    pub(super) fn fragment(&mut self, digest: Option<Digest>) {
+    pub(crate) fn fragment(&mut self, digest: Option<Digest>) {
         self.end_text();
         self.digest(Token::Fragment, digest);
     }
 
     /// The tag, as a field's value.
-    pub(super) fn finish(mut self) -> Option<HeaderValue> {
+    pub(crate) fn finish(mut self) -> Option<HeaderValue> {
         self.end_text();
         if self.is_incomplete {
             return None;
@@ -127,7 +127,7 @@ impl TagInput {
 }
 
 /// The digest of chunks, one behind the other.
-pub(super) fn digest_of<'a>(chunks: impl Iterator<Item = &'a Bytes>) -> Option<Digest> {
+pub(crate) fn digest_of<'a>(chunks: impl Iterator<Item = &'a Bytes>) -> Option<Digest> {
     let mut context = Context::new(&SHA256);
     chunks.for_each(|chunk| context.update(chunk));
     context.finish().as_ref().try_into().ok()

@@ -16,10 +16,10 @@ pub(crate) struct WholePage {
     length: u64,
     /// Who keeps them counted.
     owners: Vec<Arc<dyn Pieces>>,
-    /// `None` where it is too long for one.
+    /// `None` where it has a part that is too long.
     tag: Option<HeaderValue>,
-    /// Room for bytes that were copied.
-    _room: Option<Box<dyn Send + Sync>>,
+    /// Room for bytes that were copied, or for the page itself.
+    rooms: Vec<Box<dyn Send + Sync>>,
 }
 
 impl WholePage {
@@ -39,7 +39,7 @@ impl WholePage {
         self.owners.extend(owner);
     }
 
-    pub(super) fn set_tag(&mut self, tag: Option<HeaderValue>) {
+    pub(crate) fn set_tag(&mut self, tag: Option<HeaderValue>) {
         self.tag = tag;
     }
 
@@ -48,12 +48,17 @@ impl WholePage {
         self.tag.as_ref()
     }
 
+    /// What `room` stands for is taken for as long as the page is there.
+    pub(crate) fn hold_room(&mut self, room: Box<dyn Send + Sync>) {
+        self.rooms.push(room);
+    }
+
     /// The same in one piece, for which `room` was reserved.
     pub(crate) fn joined(&self, room: Box<dyn Send + Sync>) -> Self {
         let mut all = BytesMut::with_capacity(usize::try_from(self.length).unwrap_or(0));
         self.pieces.iter().for_each(|piece| all.extend_from_slice(piece));
         let pieces = if all.is_empty() { Vec::new() } else { vec![all.freeze()] };
-        Self { pieces, length: self.length, owners: Vec::new(), tag: self.tag.clone(), _room: Some(room) }
+        Self { pieces, length: self.length, owners: Vec::new(), tag: self.tag.clone(), rooms: vec![room] }
     }
 
     /// In bytes.

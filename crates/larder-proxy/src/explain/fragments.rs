@@ -41,7 +41,7 @@ impl Walk<'_> {
     /// The page that is put together from what is stored; `None` where that is no template.
     pub(super) async fn parts(&self, under: &Under) -> Option<FoundPage> {
         let (stored, _) = under.selected_in()?;
-        let template = at_hand(stored, self).await?;
+        let template = self.template(stored).await?;
         let fields = &stored.head.fields.map;
         let policy = &self.settings.policy.templates;
         let facts = RequestFacts {
@@ -119,7 +119,7 @@ impl Walk<'_> {
                 }
                 _ => FoundPart::Missing,
             };
-            return FoundFragment { told: told(outlook, None), detail: None, part };
+            return FoundFragment { told: Some(told(outlook, None)), detail: None, part };
         }
         let key = self.key();
         let was_in_memory = self.is_usable_in_memory(&key);
@@ -130,7 +130,7 @@ impl Walk<'_> {
         let (verdict, status) = (outlook.decision.verdict, outlook.status);
         let mut told = told(outlook, Some(key::text(self.head(), &self.settings.key)));
         let Some((stored, store)) = under.selected_in() else {
-            return FoundFragment { told, detail: None, part: FoundPart::Missing };
+            return FoundFragment { told: Some(told), detail: None, part: FoundPart::Missing };
         };
         let head = &stored.head;
         told.store = self.store_name(store);
@@ -139,7 +139,7 @@ impl Walk<'_> {
         told.age_seconds = Some(seconds(head.freshness.age(self.now)));
         told.ttl_seconds = Some(head.freshness.ttl_seconds(self.now));
         if !matches!(verdict, Course::Hit | Course::Refresh) {
-            return FoundFragment { told, detail: None, part: FoundPart::Missing };
+            return FoundFragment { told: Some(told), detail: None, part: FoundPart::Missing };
         }
         let is_error = head.status.is_client_error() || head.status.is_server_error();
         let failed = failure_of(head.status, &status).filter(|_| !(takes_errors && is_error));
@@ -148,7 +148,15 @@ impl Walk<'_> {
             Some(reason) => FoundPart::Failing(reason),
             None => self.there(stored, was_in_memory, &mut told).await,
         };
-        FoundFragment { told, detail, part }
+        FoundFragment { told: Some(told), detail, part }
+    }
+
+    /// A stored template, unless its rule has come to take none for one.
+    async fn template(&self, stored: &Arc<StoredResponse>) -> Option<TemplateAtHand> {
+        match self.settings.policy.templates.is_on() {
+            true => at_hand(stored, self).await,
+            false => None,
+        }
     }
 
     /// What goes into the page of a stored response.
@@ -158,7 +166,7 @@ impl Walk<'_> {
         was_in_memory: bool,
         told: &mut ExplainedFragment,
     ) -> FoundPart {
-        let template = at_hand(stored, self).await.filter(|template| template.program.has_operations());
+        let template = self.template(stored).await.filter(|template| template.program.has_operations());
         told.language = template.as_ref().map(|template| template.program.language().as_str().to_owned());
         let has_none = matches!(stored.head.status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT);
         let body = if has_none { Some(PartBody::default()) } else { body_of(stored) };
@@ -173,8 +181,10 @@ impl Walk<'_> {
             },
         };
         told.in_memory = was_in_memory && body.is_whole();
-        let is_empty = body.is_empty();
-        FoundPart::There { said: self.said(stored), is_empty, value: read(body, GOOD_BYTES).await, template }
+        let (is_at_once, is_empty) = (told.in_memory, body.is_empty());
+        // All that a page needs to know of it is what may become a variable.
+        let value = read(body, GOOD_BYTES).await.map(|value| PartBody::new(value.into()));
+        FoundPart::There { said: self.said(stored), is_at_once, is_empty, body: value, template }
     }
 
     /// Whether a first look would find something to use.
@@ -213,7 +223,8 @@ fn failed(of_template: CacheStatus, failure: Answered) -> CacheStatus {
     CacheStatus { detail: Some(failure.detail), ..CacheStatus::new(of_template.outcome) }
 }
 
-fn uri_of(head: &RequestHead) -> DocumentUri {
+/// The URI by which a document is asked for.
+pub(crate) fn uri_of(head: &RequestHead) -> DocumentUri {
     DocumentUri { scheme: head.scheme, authority: head.authority.clone(), target: head.target.clone() }
 }
 
@@ -243,7 +254,7 @@ async fn at_hand(stored: &Arc<StoredResponse>, walk: &Walk<'_>) -> Option<Templa
     let last_modified = stored.head.validators.last_modified.as_ref().map(|(_, at)| *at);
     let arrives = !stored.body.is_in_memory() && body.len() > GOOD_BYTES;
     let is_strict = walk.settings.policy.templates.strict;
-    Some(TemplateAtHand { program, body, last_modified, arrives, is_strict })
+    Some(TemplateAtHand { program, body, last_modified, arrives, is_strict, owner: None })
 }
 
 fn body_of(stored: &Arc<StoredResponse>) -> Option<PartBody> {

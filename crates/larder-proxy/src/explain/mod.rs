@@ -53,7 +53,9 @@ pub use explanation::{
     Explanation, Field, Judgement, Key, KeyPart, LookedThrough, OriginAnswer, OriginServer, PartBounds,
     PassedOver, PurgeOutlook, Reason, Route, StaleUse, Stored, VaryField, Window,
 };
+pub(crate) use fragments::uri_of;
 use parts::FoundPage;
+pub(crate) use parts::{FoundFragment, FoundPart, LookedUp, NoPage, Parts, TemplateAtHand, WantedFragment};
 use printed::{fields_of, printable, seconds, visible};
 pub use question::{ExplainError, Question};
 use reason::CONFIGURATION;

@@ -1,11 +1,12 @@
-//! The step *Parts*: what a page that is put together from a stored template would be made of.
+//! A page of what is stored, for people: the step *Parts* of an explanation, and the page itself for `larder get` and `larder export`.
 //!
 //! In: the template, the request, and for each fragment what the stores have for it ([`LookedUp`]), which the caller looks up
-//! when [`Parts::next`] names it. Out: an [`ExplainedPage`]. The template is run as for a page, with the answers that a page would have
-//! at once; where a fragment would have to be fetched, the run goes on as if a good one came.
-//! Pure: nothing is looked up, fetched or counted here.
+//! when [`Parts::next`] names it. Out: an [`ExplainedPage`] or the page's bytes. The template is run
+//! as for a page, with the answers that a page would have at once; where a fragment would have to be fetched, the run goes on as if a
+//! good one came. Pure: nothing is looked up, fetched or counted here.
 
 mod content;
+mod page;
 mod text;
 mod told;
 mod words;
@@ -20,29 +21,34 @@ use larder_assemble::{
 };
 use larder_cache::page::PartSaid;
 use larder_http::authority::Authority;
+use larder_http::body::Pieces;
 use larder_http::target::Target;
 use larder_http::target::reference::DocumentUri;
 use larder_http::template::Language;
 use larder_http::time::WallTime;
 
 use super::assembled::{ExplainedFragment, ExplainedPage};
+use crate::assemble::PartBody;
 use crate::settings::FragmentSettings;
 use content::{Content, ContentPiece};
+pub(crate) use page::NoPage;
 
 /// A template of which all is at hand.
 #[derive(Clone)]
-pub(super) struct TemplateAtHand {
-    pub(super) program: Arc<Program>,
-    pub(super) body: Bytes,
-    pub(super) last_modified: Option<WallTime>,
+pub(crate) struct TemplateAtHand {
+    pub(crate) program: Arc<Program>,
+    pub(crate) body: Bytes,
+    pub(crate) last_modified: Option<WallTime>,
     /// It is long and not in memory, so that it arrives while the page is sent.
-    pub(super) arrives: bool,
+    pub(crate) arrives: bool,
     /// Its rule takes no template with a problem.
-    pub(super) is_strict: bool,
+    pub(crate) is_strict: bool,
+    /// Who keeps its bytes counted, where they are a store's own.
+    pub(crate) owner: Option<Arc<dyn Pieces>>,
 }
 
 /// What is known of a fragment.
-pub(super) enum LookedUp {
+pub(crate) enum LookedUp {
     /// It may not be asked for.
     Refused(IncludeFailure),
     /// What the stores have for it.
@@ -50,22 +56,25 @@ pub(super) enum LookedUp {
 }
 
 /// A fragment that was looked up.
-pub(super) struct FoundFragment {
-    pub(super) told: ExplainedFragment,
+pub(crate) struct FoundFragment {
+    /// What is said of it, where that is wanted.
+    pub(crate) told: Option<ExplainedFragment>,
     /// Why it is used although it is stale.
-    pub(super) detail: Option<&'static str>,
-    pub(super) part: FoundPart,
+    pub(crate) detail: Option<&'static str>,
+    pub(crate) part: FoundPart,
 }
 
 /// What a page makes of a fragment.
 #[expect(clippy::large_enum_variant, reason = "there are few at a time, and for people")]
-pub(super) enum FoundPart {
+pub(crate) enum FoundPart {
     /// It goes in.
     There {
         said: PartSaid,
+        /// Whether a page would have it at once.
+        is_at_once: bool,
         is_empty: bool,
-        /// Its content, where that may become a variable.
-        value: Option<Bytes>,
+        /// Its content, whole, as far as it is wanted: for the page itself, or where it may become a variable.
+        body: Option<PartBody>,
         template: Option<TemplateAtHand>,
     },
     /// It is stored, and no content of it goes in.
@@ -75,7 +84,7 @@ pub(super) enum FoundPart {
 }
 
 /// A page while it is run.
-pub(super) struct Parts<'a> {
+pub(crate) struct Parts<'a> {
     run: Run,
     facts: RequestFacts<'a>,
     settings: &'a FragmentSettings,
@@ -104,10 +113,10 @@ pub(super) struct FoundPage {
 }
 
 /// A fragment to look up.
-pub(super) struct WantedFragment {
-    pub(super) uri: DocumentUri,
+pub(crate) struct WantedFragment {
+    pub(crate) uri: DocumentUri,
     /// Whether the content of a 4xx or 5xx may go into the page, where the rule says so.
-    pub(super) takes_errors: bool,
+    pub(crate) takes_errors: bool,
 }
 
 struct Pending {
@@ -138,7 +147,7 @@ struct Noted {
 
 impl<'a> Parts<'a> {
     /// Begins with the page's template and what it says.
-    pub(super) fn new(
+    pub(crate) fn new(
         uri: DocumentUri,
         (template, said): (TemplateAtHand, PartSaid),
         facts: RequestFacts<'a>,
@@ -170,7 +179,7 @@ impl<'a> Parts<'a> {
     }
 
     /// The next fragment to look up; `None` at the end.
-    pub(super) fn next(&mut self) -> Option<WantedFragment> {
+    pub(crate) fn next(&mut self) -> Option<WantedFragment> {
         loop {
             match self.run.advance(&self.facts) {
                 Step::Fragment(ask) => {
@@ -205,7 +214,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Takes what is known of the fragment that was named last.
-    pub(super) fn give(&mut self, looked: LookedUp) {
+    pub(crate) fn give(&mut self, looked: LookedUp) {
         let Some(Pending { ask, place, noted }) = self.pending.take() else { return };
         let index = self.looked.len();
         self.by_place.insert(place, index);
@@ -280,7 +289,7 @@ impl<'a> Parts<'a> {
                 FoundPart::Failing(reason) => (Answer::Failed(*reason), Some(*reason)),
                 FoundPart::Missing => {
                     self.is_open = true;
-                    self.content.bring(ask.slot, Some(Bytes::new()));
+                    self.content.bring(ask.slot, Some(PartBody::default()));
                     (
                         if ask.is_captured {
                             Answer::Value(Bytes::new())
@@ -290,9 +299,9 @@ impl<'a> Parts<'a> {
                         None,
                     )
                 }
-                FoundPart::There { is_empty, value, template, .. } => {
-                    self.is_open |= !found.told.in_memory;
-                    match (template, value) {
+                FoundPart::There { is_at_once, is_empty, body, template, .. } => {
+                    self.is_open |= !is_at_once;
+                    match (template, body) {
                         (Some(template), _) if !ask.as_it_is && template.is_refused() => {
                             (Answer::Failed(IncludeFailure::Invalid), Some(IncludeFailure::Invalid))
                         }
@@ -310,12 +319,14 @@ impl<'a> Parts<'a> {
                             });
                             (answer, None)
                         }
-                        (_, Some(value)) if ask.is_captured => (Answer::Value(value.clone()), None),
-                        (_, None) if ask.is_captured => {
-                            (Answer::Failed(IncludeFailure::TooLarge), Some(IncludeFailure::TooLarge))
-                        }
-                        (_, value) => {
-                            self.content.bring(ask.slot, value.clone());
+                        (_, body) if ask.is_captured => match body.as_ref().and_then(PartBody::joined) {
+                            Some(value) => (Answer::Value(value), None),
+                            None => {
+                                (Answer::Failed(IncludeFailure::TooLarge), Some(IncludeFailure::TooLarge))
+                            }
+                        },
+                        (_, body) => {
+                            self.content.bring(ask.slot, body.as_ref().and_then(PartBody::copy));
                             (Answer::Body { is_empty: *is_empty }, None)
                         }
                     }

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode};
-use larder_cache::{CachePolicy, ExchangeTimes, Lifetimes, NotStorable, Storability, StoredHead};
+use larder_cache::{Assemble, CachePolicy, ExchangeTimes, Lifetimes, NotStorable, Storability, StoredHead};
 use larder_http::time::Clock;
 use larder_observe::{Diagnostics, Metrics, OriginId, RouteId};
 use larder_origin::{OriginSettings, ServerAddress};
@@ -19,7 +19,7 @@ use crate::settings::{
     KeySettings, OriginChoice, ProxySettings, QueryParts, RuleMatch, RuleNumber, RuleSettings, SiteSettings,
 };
 
-/// `example.com` and all below it, with rules for `/off*`, `/keyed*` and `/fast*`, and the methods to look into its store.
+/// `example.com` and all below it, with rules for `/off*`, `/keyed*`, `/fast*` and `/raw*`, and the methods to look into its store.
 struct Fixture {
     worker: Arc<Worker>,
     store: Arc<Store>,
@@ -54,6 +54,13 @@ fn fast(store: &Arc<Store>) -> Arc<RuleSettings> {
     })
 }
 
+/// A rule that takes nothing for a template.
+fn raw(store: &Arc<Store>) -> Arc<RuleSettings> {
+    let mut rule = crate::testing::rule(store);
+    rule.policy.templates.assemble = Assemble::Off;
+    Arc::new(rule)
+}
+
 impl Fixture {
     fn new() -> Self {
         let clock = Clock::default();
@@ -79,6 +86,7 @@ impl Fixture {
                 (path("/off"), rule(&store, false, KeySettings::default())),
                 (path("/keyed"), rule(&store, true, keyed)),
                 (path("/fast"), Arc::clone(&fast)),
+                (path("/raw"), raw(&store)),
             ],
             otherwise: rule(&store, true, KeySettings::default()),
         };
@@ -448,7 +456,7 @@ async fn rule_and_key_are_told_part_by_part() {
     assert_eq!(told.request.url, "http://www.example.com/keyed/../keyed?b=1&utm_x=2&a");
     let route = &told.route;
     assert_eq!(route.host_pattern.as_deref(), Some("*.example.com"));
-    assert_eq!((route.canonical_path.as_str(), route.rule, route.rules), ("/keyed", Some(2), 3));
+    assert_eq!((route.canonical_path.as_str(), route.rule, route.rules), ("/keyed", Some(2), 4));
     assert_eq!(route.conditions, ["path /keyed*"]);
     assert_eq!(route.passed_over, [PassedOver { rule: 1, conditions: vec!["path /off*".to_owned()] }]);
     let key = told.key.unwrap();
@@ -464,7 +472,7 @@ async fn rule_and_key_are_told_part_by_part() {
     ];
     assert_eq!(parts, expected);
     let none = fixture.explain("GET", "/other", &[]).await.route;
-    assert_eq!((none.rule, none.passed_over.len(), none.conditions.len()), (None, 3, 0));
+    assert_eq!((none.rule, none.passed_over.len(), none.conditions.len()), (None, 4, 0));
 }
 
 #[tokio::test]

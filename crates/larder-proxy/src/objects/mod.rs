@@ -1,92 +1,44 @@
-//! What is stored, for people and their scripts: `larder ls`, `get` and purges.
+//! What is stored, for people and their scripts: `larder ls`, `get`, `export` and purges.
 //!
-//! In: a prefix, or a URL as a person types it. Out: stored responses as values that the admin address sends as JSON, or a body
-//! as it is stored. Looking counts as no use and promotes nothing. Heads on disks are read on a thread that may wait.
+//! In: a prefix, or a URL as a person types it. Out: stored responses as values that the admin address sends as JSON, a body
+//! as it is stored, or the page that is put together from a stored template. Looking counts as no use and promotes nothing. Heads on
+//! disks are read on a thread that may wait.
 //! Deliberately absent: who may purge ([`crate::purges`]), and any layout of text.
 
 mod answered;
+mod assembled;
+mod at_rest;
+mod error;
 mod files;
 mod purge;
 mod sweep;
 mod told;
+mod url;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use larder_http::authority::Authority;
 use larder_http::body::Body;
 use larder_http::message::Scheme;
-use larder_http::target::{Target, absolute_form};
 use larder_http::time::Now;
 use larder_store::listing::{Cursor, ListedResponse};
 use larder_store::{CacheKey, Store};
 
 use crate::proxy::Proxy;
+use crate::settings::RuleSettings;
 use crate::worker::Worker;
+pub use assembled::StoredPage;
+use at_rest::{blocking, of_scheme};
+pub use error::ObjectsError;
 pub(crate) use files::{StoredFile, StoredTree};
-pub use told::{Object, Objects, Purged, StoredObject, Varying};
+pub use told::{AssembledPage, Object, Objects, PageLeftOut, Purged, StoredObject, Varying};
+use url::Url;
 
 /// How long one page of a listing is worked on; what is found until then is the page.
 const PAGE_TIME: Duration = Duration::from_millis(250);
 
 /// The stores that are looked into, by name.
 pub type Stores = Vec<(String, Arc<Store>)>;
-
-/// Why there is no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum ObjectsError {
-    /// Not an absolute `http://` or `https://` URL.
-    #[error("{0:?} is not an absolute URL such as http://example.com/path")]
-    Url(String),
-    /// No store has this name.
-    #[error("there is no store {0:?}")]
-    Store(String),
-    /// Not what a page before ended with.
-    #[error("{0:?} is not where a page ended")]
-    Cursor(String),
-    /// Nothing is stored there.
-    #[error("nothing is stored under {0}")]
-    NotStored(String),
-    /// Fewer responses are stored there.
-    #[error("{} stored under {url}, so there is no number {number}", responses(*stored as u64))]
-    NoSuchResponse {
-        /// The URL.
-        url: String,
-        /// How many lie there.
-        stored: usize,
-        /// Which was asked for, counted from 1.
-        number: usize,
-    },
-    /// It went while it was read, or is damaged.
-    #[error("what is stored under {0} cannot be read any more")]
-    Unreadable(String),
-    /// The thread that looked is lost.
-    #[error("the look was lost")]
-    Lost,
-}
-
-/// So many responses, with the verb that goes with them.
-fn responses(count: u64) -> String {
-    match count {
-        1 => "1 response is".to_owned(),
-        count => format!("{count} responses are"),
-    }
-}
-
-impl ObjectsError {
-    /// The fixed word.
-    pub const fn token(&self) -> &'static str {
-        match self {
-            Self::Url(_) => "url",
-            Self::Store(_) => "no-such-store",
-            Self::Cursor(_) => "cursor",
-            Self::NotStored(_) | Self::NoSuchResponse { .. } => "not-stored",
-            Self::Unreadable(_) => "unreadable",
-            Self::Lost => "broken",
-        }
-    }
-}
 
 /// Which page of a listing.
 #[derive(Clone, Debug, Default)]
@@ -97,27 +49,6 @@ pub struct Listing {
     pub cursor: Option<String>,
     /// The most that a page has.
     pub limit: usize,
-}
-
-/// A URL, taken apart as a listener would.
-struct Url {
-    scheme: Scheme,
-    authority: Authority,
-    target: Target,
-}
-
-impl Url {
-    fn parse(text: &str) -> Result<Self, ObjectsError> {
-        let wrong = || ObjectsError::Url(text.to_owned());
-        let without_fragment = text.split('#').next().unwrap_or_default();
-        let raw = Bytes::copy_from_slice(without_fragment.as_bytes());
-        let (scheme, authority, target) = absolute_form(&raw).map_err(|_| wrong())?;
-        Ok(Self {
-            scheme,
-            authority: Authority::parse(authority, scheme).map_err(|_| wrong())?,
-            target: Target::parse(target).map_err(|_| wrong())?,
-        })
-    }
 }
 
 /// What URLs begin with. A host alone is meant as a whole; with `*` behind it, it is what hosts begin with.
@@ -193,6 +124,13 @@ impl Worker {
         body.ok_or_else(|| ObjectsError::Unreadable(url.to_owned()))
     }
 
+    /// The rule of a GET without fields.
+    fn rule_of(&self, url: &Url) -> Option<Arc<RuleSettings>> {
+        let plan = Arc::clone(&self.worker_plan.load().plan);
+        let (_, site) = plan.router.site(url.authority.host())?;
+        site.settings_for(&url.request()).ok().cloned()
+    }
+
     /// What is stored under a URL: in which store, what, and in words.
     async fn under(
         &self,
@@ -201,7 +139,7 @@ impl Worker {
     ) -> Result<(Stores, Vec<(usize, ListedResponse, StoredObject)>), ObjectsError> {
         let parsed = Url::parse(url)?;
         let forms = self.forms(&parsed.authority, &parsed.target);
-        let proxy = Arc::clone(&self.proxy);
+        let (proxy, rule) = (Arc::clone(&self.proxy), self.rule_of(&parsed));
         let (stores, mut found) = blocking(move || {
             let now = proxy.clock.now();
             let mut found = Vec::new();
@@ -211,7 +149,11 @@ impl Worker {
                     let entries = store.under(&key, now).into_iter();
                     let entries = entries.filter_map(|entry| of_scheme(entry, parsed.scheme));
                     found.extend(entries.map(|entry| {
-                        let told = told::whole(&proxy, name, &entry, now);
+                        let mut told = told::whole(&proxy, name, &entry, now);
+                        if let Some(rule) = rule.as_ref().filter(|_| told.by_hand) {
+                            let language = at_rest::language_of(&entry, &rule.policy);
+                            told.language = language.map(|language| language.as_str().to_owned());
+                        }
                         (index, entry, told)
                     }));
                 }
@@ -228,11 +170,6 @@ impl Worker {
             false => Ok((stores, found)),
         }
     }
-}
-
-/// Runs what may wait for a disk.
-async fn blocking<T: Send + 'static>(look: impl FnOnce() -> T + Send + 'static) -> Result<T, ObjectsError> {
-    tokio::task::spawn_blocking(look).await.map_err(|_| ObjectsError::Lost)
 }
 
 fn page(proxy: &Proxy, stores: &Stores, asked: &Listing) -> Result<Objects, ObjectsError> {
@@ -262,14 +199,6 @@ fn page(proxy: &Proxy, stores: &Stores, asked: &Listing) -> Result<Objects, Obje
         index += usize::from(from.is_none());
     }
     Ok(page)
-}
-
-/// An entry as what is asked for by `scheme`, where it answers that: a file by hand answers both.
-fn of_scheme(mut entry: ListedResponse, scheme: Scheme) -> Option<ListedResponse> {
-    if entry.file.as_ref().is_some_and(|file| file.is_by_hand) {
-        entry.scheme = scheme;
-    }
-    Some(entry).filter(|entry| entry.scheme == scheme)
 }
 
 /// Where a page ended: a store's name and a place in it.

@@ -1,6 +1,7 @@
 //! What is stored under one site whose rule normalises queries: found, listed and purged; also where a disk does not confirm.
 #![allow(clippy::unwrap_used)]
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use larder_cache::purge::{Mode, Scope, Selector};
 use larder_cache::{CachePolicy, ExchangeTimes, Storability, StoredHead};

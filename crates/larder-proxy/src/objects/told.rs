@@ -1,9 +1,10 @@
-//! A stored response in words and numbers: what `/objects` and `/object` send, and what `--json` prints.
+//! A stored response, and a page of what is stored, in words and numbers: what `/objects` and `/object` send, and what `--json` prints.
 //!
 //! In: an entry of a store. Out: values; ages and lifetimes are whole seconds, sizes bytes; what does not apply is null or left
 //! empty. Nothing in them can steer a terminal: what came over the network is escaped.
 
 use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use larder_cache::Verdict;
 use larder_http::fields::date;
 use larder_http::time::Now;
@@ -91,9 +92,38 @@ pub struct StoredObject {
     /// Whether it is not even used for that: it is stored still, and never used again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gone: bool,
+    /// Its language, where it is a template: `ssi` or `esi`. Of a file by hand its rule says that, and a listing does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
     /// Its fields; empty in a listing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<Field>,
+}
+
+/// A page that is put together from what is stored, without its bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AssembledPage {
+    /// As it was asked for.
+    pub url: String,
+    /// `ssi` or `esi`; null where what is stored is no template.
+    pub language: Option<String>,
+    /// Its status.
+    pub status: u16,
+    /// What a client would get with it, Age and Content-Length too; empty where there is no page.
+    pub fields: Vec<Field>,
+    /// Its length; null where there is no page.
+    pub body_bytes: Option<u64>,
+    /// Why `larder export` leaves it out; null where it does not.
+    pub left_out: Option<PageLeftOut>,
+}
+
+/// Why a page is not for everybody, or not there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageLeftOut {
+    /// `part-missing`, `fragment-failed`, `template-invalid`, `page-too-large`, `page-timeout`, `personal` or `no-store`.
+    pub token: String,
+    /// In plain words.
+    pub sentence: String,
 }
 
 /// A field that a response varies by.
@@ -142,16 +172,23 @@ pub(super) fn listed(proxy: &Proxy, store: &str, entry: &ListedResponse, now: No
         gone: !verdict.is_of_use(head.validators.etag.is_some()),
         cookies: larder_cache::cookies_of(&head.fields.map),
         cookies_withheld: head.relieved.names().map(str::to_owned).collect(),
+        language: head.language().map(|language| language.as_str().to_owned()),
         fields: Vec::new(),
     }
 }
 
 /// With its fields.
 pub(super) fn whole(proxy: &Proxy, store: &str, entry: &ListedResponse, now: Now) -> StoredObject {
-    let fields = entry.head.fields.map.iter();
-    let fields =
-        fields.map(|(name, value)| Field { name: name.to_string(), value: printable(value.as_bytes()) });
-    StoredObject { fields: fields.collect(), ..listed(proxy, store, entry, now) }
+    StoredObject { fields: fields_of(&entry.head.fields.map), ..listed(proxy, store, entry, now) }
+}
+
+/// Field lines, in their order.
+pub(super) fn fields_of(fields: &HeaderMap) -> Vec<Field> {
+    let field = |(name, value): (&HeaderName, &HeaderValue)| Field {
+        name: name.to_string(),
+        value: printable(value.as_bytes()),
+    };
+    fields.iter().map(field).collect()
 }
 
 /// Nothing but visible characters: what is not ASCII, or steers a terminal, is escaped.

@@ -7,10 +7,9 @@
 
 use std::sync::Arc;
 
-use http::header::{ETAG, SET_COOKIE, VARY};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http::header::{ETAG, SET_COOKIE};
+use http::{HeaderMap, Method, StatusCode};
 use larder_cache::page::{PageControl, PageSaid, PartSaid, page_control};
-use larder_cache::page_fields;
 use larder_http::body::Body;
 use larder_http::fields::cache_status::{CacheStatus, Forward, Outcome};
 use larder_http::message::{Response, ResponseHead};
@@ -26,7 +25,9 @@ use super::page_answer::{page_answer, sized};
 use super::reply;
 use super::serving::Serving;
 use super::used::{Used, answered};
-use crate::assemble::{Begins, GOOD_BYTES, Page, PageRequest, PageStream, PartBody, WholePage};
+use crate::assemble::{
+    Begins, GOOD_BYTES, Page, PageRequest, PageStream, PartBody, WholePage, page_head_fields,
+};
 use crate::detail::ASSEMBLED;
 use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
@@ -279,12 +280,8 @@ impl Assembly {
             used_client: used.client,
         };
         let control = page_control(&said, &template);
-        let mut fields = page_fields(&template, &exchange.settings().policy.controls.targets);
-        for (name, value) in &control.fields {
-            fields.insert(name, value.clone());
-        }
-        add_vary(&mut fields, &control.vary);
-        (fields, control)
+        let targets = &exchange.settings().policy.controls.targets;
+        (page_head_fields(&template, &control, targets), control)
     }
 }
 
@@ -309,15 +306,6 @@ fn fields_of(head: &ResponseHead) -> HeaderMap {
         all.append(name, value.clone());
     }
     all
-}
-
-/// Adds names to Vary.
-fn add_vary(fields: &mut HeaderMap, names: &[HeaderName]) {
-    for name in names {
-        if let Ok(name) = HeaderValue::from_str(name.as_str()) {
-            fields.append(VARY, name);
-        }
-    }
 }
 
 fn is_head(exchange: &Exchange) -> bool {

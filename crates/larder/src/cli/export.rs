@@ -1,7 +1,7 @@
 //! `larder export`: what a running larder has stored, as a tree that any web server can serve.
 //!
 //! In: a directory, and what URLs begin with. Out: a file per response that a plain file can stand for, beneath the directory of its
-//! host, and what was left out and why. Responses come one after the other and their bodies piece by piece, so that memory
+//! host, and what was left out and why. In place of templates stand the pages that larder makes of what is stored. Responses come one after the other and their bodies piece by piece, so that memory
 //! does not depend on how much is stored. A file gets its name when it is whole.
 
 use std::collections::{HashSet, VecDeque};
@@ -12,8 +12,9 @@ use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use larder_files::{ExportSettings, Exported, Page, export as write};
-use larder_proxy::objects::{Object, Objects, StoredObject};
+use larder_files::{ExportSettings, Exported, LeftOut, Page, export as write};
+use larder_proxy::explain::Field;
+use larder_proxy::objects::{AssembledPage, Object, Objects, StoredObject};
 use tokio::runtime::Runtime;
 
 use super::admin::{AdminArguments, AdminClientError, Answer, RunningLarder, encoded};
@@ -106,10 +107,18 @@ struct Stored<'a> {
     cursor: Option<Option<String>>,
     /// URLs that were looked at: several responses may lie under one.
     seen: HashSet<String>,
-    /// Responses to be written, each with its URL and its number there.
-    waiting: VecDeque<(String, usize, StoredObject)>,
+    /// What is to be written.
+    waiting: VecDeque<Waiting>,
     told: u64,
     failure: Option<AdminClientError>,
+}
+
+/// Something to be written.
+enum Waiting {
+    /// A response, with its URL and its number there.
+    Response(String, usize, Box<StoredObject>),
+    /// The page of a template, with its URL.
+    Page(String),
 }
 
 impl Stored<'_> {
@@ -133,51 +142,88 @@ impl Stored<'_> {
             };
             let responses = under.responses.into_iter().enumerate();
             let usable = responses.filter(|(_, response)| !response.invalidated && response.part.is_none());
-            self.waiting.extend(usable.map(|(at, response)| (listed.url.clone(), at + 1, response)));
+            let mut has_page = false;
+            for (at, response) in usable {
+                let url = listed.url.clone();
+                if response.language.is_none() {
+                    self.waiting.push_back(Waiting::Response(url, at + 1, Box::new(response)));
+                } else if !std::mem::replace(&mut has_page, true) {
+                    self.waiting.push_back(Waiting::Page(url));
+                }
+            }
         }
         Ok(())
     }
 
-    fn page(&self, url: &str, number: usize, response: &StoredObject) -> Option<Page> {
+    /// The page of a template.
+    fn assembled(&self, url: &str) -> Result<Option<Page>, AdminClientError> {
+        let target = format!("/object?url={}&assembled=export", encoded(url));
+        let told: AssembledPage = match self.ask_for(&target) {
+            Ok(told) => told,
+            Err(AdminClientError::Refused(code, message)) => {
+                let why = match code {
+                    // What is stored is for requests with other fields.
+                    StatusCode::NOT_FOUND => LeftOut::Varies,
+                    StatusCode::INTERNAL_SERVER_ERROR => LeftOut::Body,
+                    _ => return Err(AdminClientError::Refused(code, message)),
+                };
+                let page = self.page(url, (StatusCode::OK, &[]), target);
+                return Ok(page.map(|page| Page { left_out: Some(why), ..page }));
+            }
+            Err(error) => return Err(error),
+        };
+        let left_out = told.left_out.map(|why| reason(&why.token));
+        let page = self.page(url, (status(told.status), &told.fields), format!("{target}&body=1"));
+        Ok(page.map(|page| Page { left_out, ..page }))
+    }
+
+    /// What is written for a URL, with these fields; its content is had by asking for `content`.
+    fn page(&self, url: &str, (status, fields): (StatusCode, &[Field]), content: String) -> Option<Page> {
         let (_, rest) = url.split_once("://")?;
         let (authority, target) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let (path, query) = match target.split_once('?') {
             Some((path, query)) => (path, Some(query.to_owned())),
             None => (target, None),
         };
-        let fields: HeaderMap = response
-            .fields
+        let fields: HeaderMap = fields
             .iter()
             .filter_map(|field| {
                 let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
                 Some((name, HeaderValue::from_str(&field.value).ok()?))
             })
             .collect();
-        let target = format!("/object?url={}&body={number}", encoded(url));
         let body = Reading {
             runtime: Arc::clone(&self.runtime),
-            asked: Asked::NotYet(self.larder.clone(), target),
+            asked: Asked::NotYet(self.larder.clone(), content),
             left: Bytes::new(),
         };
         Some(Page {
             authority: authority.to_owned(),
             path: path.to_owned(),
             query,
-            status: StatusCode::from_u16(response.status).unwrap_or(StatusCode::BAD_GATEWAY),
+            status,
             fields,
             body: Box::new(body),
+            left_out: None,
         })
     }
 
     fn try_next(&mut self) -> Result<Option<Page>, AdminClientError> {
         loop {
-            if let Some((url, number, response)) = self.waiting.pop_front() {
+            if let Some(waiting) = self.waiting.pop_front() {
                 self.told += 1;
                 if self.told.is_multiple_of(TOLD_EVERY) {
                     say(format_args!("larder: {} responses looked at", self.told));
                 }
-                if let Some(page) = self.page(&url, number, &response) {
-                    return Ok(Some(page));
+                let page = match waiting {
+                    Waiting::Page(url) => self.assembled(&url)?,
+                    Waiting::Response(url, number, response) => {
+                        let target = format!("/object?url={}&body={number}", encoded(&url));
+                        self.page(&url, (status(response.status), &response.fields), target)
+                    }
+                };
+                if page.is_some() {
+                    return Ok(page);
                 }
                 continue;
             }
@@ -200,6 +246,24 @@ impl Iterator for &mut Stored<'_> {
                 None
             }
         }
+    }
+}
+
+fn status(code: u16) -> StatusCode {
+    StatusCode::from_u16(code).unwrap_or(StatusCode::BAD_GATEWAY)
+}
+
+/// Why a page is left out, by larder's word for it.
+fn reason(token: &str) -> LeftOut {
+    match token {
+        "part-missing" => LeftOut::PartMissing,
+        "fragment-failed" => LeftOut::FragmentFailed,
+        "template-invalid" => LeftOut::TemplateInvalid,
+        "page-too-large" => LeftOut::PageTooLarge,
+        "page-timeout" => LeftOut::PageTimeout,
+        "no-store" => LeftOut::NoStore,
+        // Whatever the reason is: it is not for everybody.
+        _ => LeftOut::Personal,
     }
 }
 

@@ -1,7 +1,8 @@
 //! `larder get`: what a running larder has stored under a URL.
 //!
 //! In: a URL as clients ask for it. Out: the body on standard output or in a file, byte for byte as it is stored, content coding
-//! included; or with `--head` and `--json` what is known of all responses under the URL. A body that breaks off ends with 1, and
+//! included; or with `--head` and `--json` what is known of all responses under the URL. With `--assembled` the same of the page that
+//! larder makes of a stored template. A body that breaks off ends with 1, and
 //! so does one that is not text where standard output is a terminal.
 
 use std::fs::File;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use http::Method;
-use larder_proxy::objects::{Object, StoredObject};
+use larder_proxy::objects::{AssembledPage, Object, StoredObject};
 
 use super::admin::{AdminArguments, RunningLarder, encoded, run};
 use super::ended::Ended;
@@ -31,6 +32,9 @@ pub(super) struct GetArguments {
     /// The same as JSON
     #[arg(long)]
     json: bool,
+    /// The page that larder puts together from the stored template and fragments, for a visitor who sends no field
+    #[arg(long, conflicts_with = "response")]
+    assembled: bool,
     /// Write the body to a file; - is standard output, whatever the body is
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["head", "json"])]
     output: Option<PathBuf>,
@@ -42,34 +46,69 @@ pub(super) struct GetArguments {
 }
 
 pub(super) fn get(arguments: &GetArguments) -> ExitCode {
+    if arguments.assembled {
+        return assembled(arguments);
+    }
     let got = run(async {
         let larder = arguments.admin.larder()?;
         let target = format!("/object?url={}", encoded(&arguments.url));
         let object: Object = larder.ask_for(Method::GET, &target, WHAT).await?;
         if !arguments.head && !arguments.json {
             warn_of_others(&object, arguments.response);
-            body(arguments, &larder, &target).await?;
+            body(arguments, &larder, &format!("{target}&body={}", arguments.response)).await?;
         }
         Ok::<_, Ended>(object)
     });
     match got {
-        Ok(object) if arguments.json => match serde_json::to_string_pretty(&object) {
-            Ok(json) => print_all((json + "\n").as_bytes()),
-            Err(error) => {
-                complain(&error);
-                ExitCode::from(exit::FAILURE)
-            }
-        },
+        Ok(object) if arguments.json => json(&object),
         Ok(object) if arguments.head => print_all(heads(&object).as_bytes()),
         Ok(_) => ExitCode::SUCCESS,
         Err(ended) => ended.told(),
     }
 }
 
+/// The page of a stored template, or its head.
+fn assembled(arguments: &GetArguments) -> ExitCode {
+    let only_head = arguments.head || arguments.json;
+    let got = run(async {
+        let larder = arguments.admin.larder()?;
+        let target = format!("/object?url={}&assembled=page", encoded(&arguments.url));
+        let page: AssembledPage = larder.ask_for(Method::GET, &target, WHAT).await?;
+        if !only_head && page.body_bytes.is_some() {
+            if let Some(why) = &page.left_out {
+                let why = printable(&format!("{}: {}", why.token, why.sentence));
+                say(format_args!("larder: warning: larder export leaves this page out: {why}"));
+            }
+            body(arguments, &larder, &format!("{target}&body=1")).await?;
+        }
+        Ok::<_, Ended>(page)
+    });
+    match got {
+        Ok(page) if arguments.json => json(&page),
+        Ok(AssembledPage { body_bytes: None, left_out: Some(why), .. }) => {
+            let why = printable(&format!("{}: {}", why.token, why.sentence));
+            say(format_args!("larder: error: there is no page: {why}"));
+            ExitCode::from(exit::FAILURE)
+        }
+        Ok(page) if arguments.head => print_all(page_head(&page).as_bytes()),
+        Ok(_) => ExitCode::SUCCESS,
+        Err(ended) => ended.told(),
+    }
+}
+
+fn json(value: &impl serde::Serialize) -> ExitCode {
+    match serde_json::to_string_pretty(value) {
+        Ok(json) => print_all((json + "\n").as_bytes()),
+        Err(error) => {
+            complain(&error);
+            ExitCode::from(exit::FAILURE)
+        }
+    }
+}
+
 /// Copies the body to where it is wanted as it comes.
 async fn body(arguments: &GetArguments, larder: &RunningLarder, target: &str) -> Result<(), Ended> {
-    let target = format!("{target}&body={}", arguments.response);
-    let mut answer = larder.ask(Method::GET, &target, WHAT).await?;
+    let mut answer = larder.ask(Method::GET, target, WHAT).await?;
     let output = arguments.output.as_deref();
     let mut file = match output.filter(|path| *path != Path::new("-")) {
         Some(path) => Some(File::create(path).map_err(|error| Ended::File(path.to_owned(), error))?),
@@ -143,21 +182,63 @@ fn head(number: usize, of: &StoredObject) -> String {
         format!("   {} in store {}: {}", bytes(of.body_bytes), of.store, places(of)),
         format!("   age {age}, {ttl}; {} {}", if of.by_hand { "changed" } else { "stored" }, of.stored_at),
     ];
+    let language = of.language.iter().map(|language| {
+        format!("   a template in {}: --assembled shows its page", language.to_ascii_uppercase())
+    });
     let cookies = [("sets", &of.cookies), ("came with, and is stored without", &of.cookies_withheld)];
     let cookies = cookies.into_iter().filter(|(_, names)| !names.is_empty());
     let cookies = cookies.map(|(how, names)| format!("   {how} the cookies {}", names.join(", ")));
     let fields = of.fields.iter().map(|field| format!("   {}: {}", field.name, field.value));
     let mut text = String::new();
-    for line in lines.into_iter().chain(cookies).chain(fields) {
+    for line in lines.into_iter().chain(language).chain(cookies).chain(fields) {
         text.push_str(&printable(&line));
         text.push('\n');
     }
     text
 }
 
+/// The head of a page that was put together.
+fn page_head(of: &AssembledPage) -> String {
+    let what = match &of.language {
+        Some(language) => format!("a page from a template in {}", language.to_ascii_uppercase()),
+        None => "no template: sent as it is stored".to_owned(),
+    };
+    let first = format!("{} {}", of.status, of.url);
+    let second = format!("   {}, {what}", bytes(of.body_bytes.unwrap_or_default()));
+    let left_out = of
+        .left_out
+        .iter()
+        .map(|why| format!("   larder export leaves it out: {}: {}", why.token, why.sentence));
+    let fields = of.fields.iter().map(|field| format!("   {}: {}", field.name, field.value));
+    let lines = [first, second].into_iter().chain(left_out).chain(fields);
+    lines.map(|line| printable(&line) + "\n").collect()
+}
+
 #[cfg(test)]
 mod tests {
+    use larder_proxy::explain::Field;
+    use larder_proxy::objects::PageLeftOut;
+
     use super::*;
+
+    #[test]
+    fn a_page_is_told_with_what_a_client_gets_and_why_it_is_not_for_all() {
+        let left_out =
+            PageLeftOut { token: "personal".to_owned(), sentence: "It is for one\u{1b} visitor.".to_owned() };
+        let page = AssembledPage {
+            url: "http://a/".to_owned(),
+            language: Some("ssi".to_owned()),
+            status: 200,
+            fields: vec![Field { name: "etag".to_owned(), value: "\"x\"".to_owned() }],
+            body_bytes: Some(2048),
+            left_out: Some(left_out),
+        };
+        let expected = "200 http://a/\n   2.0 KiB, a page from a template in SSI\n   larder export leaves it out: \
+                        personal: It is for one\\u{1b} visitor.\n   etag: \"x\"\n";
+        assert_eq!(page_head(&page), expected);
+        let plain = AssembledPage { language: None, left_out: None, fields: Vec::new(), ..page };
+        assert_eq!(page_head(&plain), "200 http://a/\n   2.0 KiB, no template: sent as it is stored\n");
+    }
 
     #[test]
     fn text_is_what_a_terminal_only_shows() {

@@ -201,6 +201,7 @@ mod tests {
             cookies: Vec::new(),
             cookies_withheld: Vec::new(),
             gone: false,
+            language: None,
             fields: Vec::new(),
         }
     }

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use larder_admin::{Fault, ListQuestion, ObjectQuestion, Shown, Unanswered};
+use larder_admin::{Fault, ListQuestion, ObjectQuestion, PageUse, Shown, Unanswered};
 use larder_proxy::Worker;
 use larder_proxy::objects::{Listing, ObjectsError, Stores};
 use serde::Serialize;
@@ -32,6 +32,16 @@ pub(super) async fn object(
     stores: Stores,
     asked: ObjectQuestion,
 ) -> Result<Shown, Unanswered> {
+    if let Some(wanted) = asked.assembled {
+        let page = worker.page(&asked.url).await.map_err(|why| told(&why))?;
+        return match asked.body {
+            None => json(page.told()).map(Shown::Json),
+            Some(_) => {
+                let body = page.into_body(wanted == PageUse::Exported);
+                body.map(Shown::Body).map_err(|why| told(&why))
+            }
+        };
+    }
     match asked.body {
         None => {
             let object = worker.object(stores, &asked.url).await.map_err(|why| told(&why))?;
@@ -57,9 +67,12 @@ fn json(value: &impl Serialize) -> Result<Bytes, Unanswered> {
 fn told(why: &ObjectsError) -> Unanswered {
     let fault = match why {
         ObjectsError::Url(_) | ObjectsError::Cursor(_) => Fault::Asker,
-        ObjectsError::Store(_) | ObjectsError::NotStored(_) | ObjectsError::NoSuchResponse { .. } => {
-            Fault::Absent
-        }
+        ObjectsError::Store(_)
+        | ObjectsError::NotStored(_)
+        | ObjectsError::NotForAll(_)
+        | ObjectsError::NoSuchResponse { .. }
+        | ObjectsError::NoPage { .. } => Fault::Absent,
+        ObjectsError::Busy => Fault::Busy,
         ObjectsError::Unreadable(_) | ObjectsError::Lost => Fault::Store,
     };
     let mut message = why.to_string();

@@ -68,7 +68,7 @@ pub(super) async fn stored(larder: &Process, target: &str) {
 }
 
 /// Waits until nothing is on its way to a disk.
-async fn settled(larder: &Process) {
+pub(super) async fn settled(larder: &Process) {
     until("the disks have it", async || {
         let metrics = larder.metrics().await;
         metrics.sum("larder_disk_queued_objects") + metrics.sum("larder_disk_queued_bytes") == 0

@@ -14,6 +14,7 @@ mod explaining;
 mod keeping;
 mod keeping_files;
 mod keeping_invalidations;
+mod keeping_pages;
 mod logging;
 mod memory;
 mod messages;

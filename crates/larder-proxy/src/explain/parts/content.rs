@@ -1,14 +1,14 @@
 //! What stands where in a page that is explained: its slots, their pieces, and the includes that were noted in each.
 //!
-//! In: the steps of a run. Out: the content of a captured slot, which becomes a variable; how the page begins; and the order in which
-//! includes are told, those of a discarded attempt too, which a page itself forgets.
+//! In: the steps of a run. Out: the content of a captured slot, which becomes a variable; how the page begins, and its pieces; and the
+//! order in which includes are told, those of a discarded attempt too, which a page itself forgets.
 
 use std::ops::Range;
 
 use bytes::Bytes;
 use larder_assemble::{IncludeFailure, SlotId};
 
-use crate::assemble::GOOD_BYTES;
+use crate::assemble::{GOOD_BYTES, PartBody};
 
 /// A piece of a page.
 pub(super) enum ContentPiece {
@@ -17,8 +17,8 @@ pub(super) enum ContentPiece {
         range: Range<u64>,
     },
     Own(Bytes),
-    /// A fragment; its bytes, where they may become a variable.
-    Body(Option<Bytes>),
+    /// A fragment; its content, as far as that is wanted.
+    Body(Option<PartBody>),
     Slot(SlotId),
     /// Nothing can be sent from here on.
     Failed(IncludeFailure),
@@ -37,7 +37,7 @@ struct Slot {
     /// Slots in it, those that were discarded too.
     inner: Vec<usize>,
     notes: Vec<usize>,
-    body: Option<Option<Bytes>>,
+    body: Option<Option<PartBody>>,
     has_ended: bool,
     is_gone: bool,
 }
@@ -83,7 +83,7 @@ impl Content {
     }
 
     /// The body for a slot is known.
-    pub(super) fn bring(&mut self, slot: SlotId, body: Option<Bytes>) {
+    pub(super) fn bring(&mut self, slot: SlotId, body: Option<PartBody>) {
         if let Some(slot) = self.slot(slot) {
             slot.body = Some(body);
         }
@@ -174,8 +174,11 @@ impl Content {
                     let text = bodies.get(*document).and_then(|body| body.get(range));
                     joined.extend_from_slice(text.unwrap_or_default());
                 }
-                ContentPiece::Own(bytes) | ContentPiece::Body(Some(bytes)) => joined.extend_from_slice(bytes),
-                ContentPiece::Body(None) => failed = Some(IncludeFailure::TooLarge),
+                ContentPiece::Own(bytes) => joined.extend_from_slice(bytes),
+                ContentPiece::Body(body) => match body.as_ref().and_then(PartBody::joined) {
+                    Some(bytes) => joined.extend_from_slice(&bytes),
+                    None => failed = Some(IncludeFailure::TooLarge),
+                },
                 ContentPiece::Failed(reason) => failed = Some(*reason),
                 ContentPiece::Slot(_) => {}
             }
@@ -206,7 +209,7 @@ impl Content {
 
     /// The pieces of a slot and of all slots in it, in order; stops where `each` says so, or where something is missing.
     /// Whether the end was reached.
-    fn walk(&self, slot: SlotId, mut each: impl FnMut(&ContentPiece) -> bool) -> bool {
+    pub(super) fn walk(&self, slot: SlotId, mut each: impl FnMut(&ContentPiece) -> bool) -> bool {
         let mut path = vec![(slot.index(), 0)];
         while let Some((index, at)) = path.pop() {
             let Some(slot) = self.slots.get(index).filter(|slot| !slot.is_gone) else { continue };

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
 use larder_assemble::compile;
+use larder_http::body::Body;
 use larder_http::message::Scheme;
 use larder_http::template::Language;
 
@@ -54,6 +55,7 @@ fn template(language: Language, uri: DocumentUri, text: &str) -> TemplateAtHand 
         last_modified: None,
         arrives: false,
         is_strict: false,
+        owner: None,
     }
 }
 
@@ -75,10 +77,12 @@ fn told(in_memory: bool) -> ExplainedFragment {
 }
 
 fn looked(is: &Is, uri: &DocumentUri) -> LookedUp {
+    let at_once = matches!(is, Is::Body(_) | Is::Ssi(_) | Is::Esi(_));
     let there = |body: &'static str, template| FoundPart::There {
         said: said("max-age=30"),
+        is_at_once: at_once,
         is_empty: body.is_empty(),
-        value: Some(Bytes::from_static(body.as_bytes())),
+        body: Some(PartBody::new(Body::from(Bytes::from_static(body.as_bytes())))),
         template,
     };
     let part = match is {
@@ -93,11 +97,7 @@ fn looked(is: &Is, uri: &DocumentUri) -> LookedUp {
         Is::Failing(reason) => FoundPart::Failing(*reason),
         Is::Refused(reason) => return LookedUp::Refused(*reason),
     };
-    LookedUp::Found(Box::new(FoundFragment {
-        told: told(matches!(is, Is::Body(_) | Is::Ssi(_) | Is::Esi(_))),
-        detail: None,
-        part,
-    }))
+    LookedUp::Found(Box::new(FoundFragment { told: Some(told(at_once)), detail: None, part }))
 }
 
 /// The page of a template, and the targets that were looked up for it.

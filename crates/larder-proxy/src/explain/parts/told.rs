@@ -5,7 +5,7 @@
 
 use http::HeaderMap;
 use larder_assemble::{LevelKind, Outline, OutlinedInclude};
-use larder_cache::page::{PageGround, PageSaid, page_control, page_ground};
+use larder_cache::page::PageGround;
 use larder_http::target::reference::DocumentUri;
 
 use super::content::Beginning;
@@ -85,10 +85,10 @@ impl Parts<'_> {
 
     /// Whether it would be whole.
     fn state(&self, is_invalid: bool) -> Reason {
-        let has_operations =
-            self.documents.first().is_some_and(|document| document.template.program.has_operations());
         let (word, sentence) = match self.content.beginning() {
-            _ if !has_operations => ("plain", "It has no directive: it is sent as it is, like any response."),
+            _ if !self.has_operations() => {
+                ("plain", "It has no directive: it is sent as it is, like any response.")
+            }
             _ if is_invalid => ("template-invalid", "It has problems, and the rule says strict: 502."),
             Beginning::Failed(_) => {
                 ("fragment-failed", "What it begins with fails, and nothing stands in its place: 502.")
@@ -119,23 +119,14 @@ impl Parts<'_> {
         template_fields: &HeaderMap,
         number_of: &dyn Fn(usize) -> Option<usize>,
     ) {
-        let parts: Vec<_> = self.said.iter().map(|(said, _)| said.clone()).collect();
-        let used = self.run.used();
-        let said = PageSaid {
-            parts: &parts,
-            is_open: self.is_open,
-            has_failed: self.noted.iter().any(|noted| noted.failed.is_some()),
-            used_fields: &used.fields,
-            used_client: used.client,
-        };
-        let control = page_control(&said, template_fields);
+        let (control, ground) = self.control(template_fields, self.is_open);
         page.fields = fields_of(&control.fields);
         if !control.vary.is_empty() {
             let names: Vec<_> = control.vary.iter().map(|name| name.as_str()).collect();
             page.fields.push(Field { name: "vary".to_owned(), value: names.join(", ") });
         }
         (page.age_seconds, page.ttl_seconds) = (control.age_seconds, control.ttl_seconds);
-        let Some(ground) = page_ground(&said, template_fields) else { return };
+        let Some(ground) = ground else { return };
         page.decided_by = ground.part().and_then(|part| match self.said.get(part)?.1 {
             None => Some(0),
             Some(noted) => number_of(noted),
@@ -175,7 +166,7 @@ impl Parts<'_> {
             is_alternative: noted.is_alternative,
             url: noted.uri.as_ref().map(url),
             fragment: match looked {
-                Some(LookedUp::Found(found)) => Some(found.told.clone()),
+                Some(LookedUp::Found(found)) => found.told.clone(),
                 _ => None,
             },
             failed: noted.failed.map(words::failure),

@@ -54,6 +54,18 @@ async fn what_is_no_template_has_no_parts() {
 }
 
 #[tokio::test]
+async fn a_template_whose_rule_has_come_to_take_none_is_no_page() {
+    let fixture = Fixture::new();
+    fixture.keep_body(0, "/raw/page", &[], &[FRESH, ESI], "<esi:include src=\"/nav\"/>");
+    assert_eq!(fixture.explain("GET", "/raw/page", &[]).await.parts, None);
+    // As a fragment it is text.
+    fixture.keep_body(0, "/page", &[], &[FRESH, ESI], "<esi:include src=\"/raw/page\"/>");
+    let page = fixture.explain("GET", "/page", &[]).await.parts.unwrap();
+    let language = page.includes[0].fragment.as_ref().and_then(|fragment| fragment.language.clone());
+    assert_eq!((page.includes.len(), language, &*page.state.token), (1, None, "whole"));
+}
+
+#[tokio::test]
 async fn a_part_that_is_stale_gives_the_page_its_word() {
     let fixture = Fixture::new();
     fixture.keep_body(0, "/page", &[], &[FRESH, ESI], "<esi:include src=\"/nav\"/>");
