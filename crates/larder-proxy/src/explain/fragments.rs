@@ -143,7 +143,7 @@ impl Walk<'_> {
         }
         let is_error = head.status.is_client_error() || head.status.is_server_error();
         let failed = failure_of(head.status, &status).filter(|_| !(takes_errors && is_error));
-        let detail = status.detail.filter(|_| status.ttl_seconds.is_some_and(|ttl| ttl < 0));
+        let detail = status.detail.filter(|_| status.ttl_seconds.is_some_and(|ttl| ttl <= 0));
         let part = match failed {
             Some(reason) => FoundPart::Failing(reason),
             None => self.there(stored, was_in_memory, &mut told).await,

@@ -222,7 +222,7 @@ fn fragment(worker: &Worker, exchange: &Exchange, takes_errors: bool, reply: Rep
     });
     // What is being stored may outgrow its store, and passes through from then on.
     let passes = status.outcome != Outcome::Hit;
-    let detail = status.detail.filter(|_| status.ttl_seconds.is_some_and(|ttl| ttl < 0));
+    let detail = status.detail.filter(|_| status.ttl_seconds.is_some_and(|ttl| ttl <= 0));
     Ok(Box::new(Fragment { said, body, template, passes, detail, cookies }))
 }
 
