@@ -107,7 +107,7 @@ fn keys_have_to_tell_apart_what_the_cache_does_here_too() {
         format!("{}{second}", config("redis = { url = \"redis://a\", key = \"{target}\", write = true }"));
     assert_eq!(
         printed(&shared),
-        "larder.toml:2:35: stores.values.redis.key: several hosts share the values, and the key does not hold the host\n  \
+        "larder.toml:2:36: stores.values.redis.key: several hosts share the values, and the key does not hold the host\n  \
          hint: add {host}: what one host wrote would be given to visitors of another"
     );
     let keyed = good(&config("redis = { url = \"redis://a\", key = \"{target}{cookie:lang}\" }"));

@@ -67,9 +67,14 @@ impl Multiplexed {
                 },
             }
         }
-        // What else was asked has no reply that could be believed: its callers learn that the connection was closed.
-        if let Err(failure) = ended {
-            server.broke(failure);
+        let Err(failure) = ended else { return };
+        account.end(failure);
+        server.broke(failure);
+        drop(driver);
+        // Where one reply was none of its request, those that have come for others may be another's as well: their callers
+        // learn that the connection was closed.
+        if failure != Failure::Malformed {
+            while exchanges.next().await.is_some() {}
         }
     }
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use http::HeaderValue;
 use larder_cache::purge::Scope;
 use larder_config::{
-    CacheMode, Config, MediaType, Memcached, Name, Redis, RedisPlace, Settings, Site, Store, ValueFormat,
-    ValueKey, ValueKeyPart,
+    CacheMode, Config, MediaType, Memcached, Name, Redis, RedisPlace, Settings, Site, ValueFormat, ValueKey,
+    ValueKeyPart,
 };
 use larder_http::time::Clock;
 use larder_observe::Diagnostics;
@@ -24,7 +24,7 @@ use larder_values::{Format, KeyPart, KeyTemplate, ServedHosts, Values, ValuesSet
 /// # Errors
 /// The servers are outside of their bounds together, or there is no thread.
 pub(super) fn start(
-    config: &Store,
+    config: &larder_config::Store,
     clock: &Clock,
     diagnostics: &Diagnostics,
 ) -> Result<Option<Arc<Values>>, RemoteError> {

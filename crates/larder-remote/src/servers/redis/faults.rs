@@ -19,7 +19,7 @@ async fn a_server_that_hangs_delays_a_few_look_ups_and_is_asked_again_when_it_is
     for _ in 0..5 {
         let begun = Instant::now();
         assert_eq!(look(&client, "/a").await, LookedUp::Failed(Failure::TimedOut));
-        assert!(begun.elapsed() >= TIMEOUT && begun.elapsed() < TIMEOUT + SLACK, "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < TIMEOUT + SLACK, "{:?}", begun.elapsed());
     }
     assert!(!client.shared().is_asked(&key("/a")));
     let begun = Instant::now();
