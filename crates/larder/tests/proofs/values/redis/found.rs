@@ -64,7 +64,7 @@ async fn clients_are_told_no_longer_lifetime_than_the_value_has() {
 }
 
 #[tokio::test]
-async fn a_server_on_a_port_with_user_and_database_is_used_and_nobody_is_shown_the_password() {
+async fn a_server_with_a_password_and_a_database_is_used_and_nobody_is_shown_the_password() {
     let server = Server::start_with(&["--requirepass", "s3cret"]);
     let mut raw = server.raw();
     raw.ask(&[b"AUTH", b"s3cret"]);
