@@ -16,13 +16,13 @@ use tempfile::TempDir;
 
 /// A server on a Unix socket, ended with this value.
 #[derive(Debug)]
-pub struct Server {
+pub struct RedisServer {
     child: Child,
     folder: TempDir,
     options: Vec<String>,
 }
 
-impl Server {
+impl RedisServer {
     /// Starts it.
     pub fn start() -> Self {
         Self::start_with(&[])
@@ -42,8 +42,8 @@ impl Server {
     }
 
     /// A connection of the test's own.
-    pub fn raw(&self) -> Raw {
-        Raw::over(UnixStream::connect(self.socket()).unwrap())
+    pub fn raw(&self) -> RawRedis {
+        RawRedis::over(UnixStream::connect(self.socket()).unwrap())
     }
 
     /// Ends it at once, as a crash does.
@@ -71,7 +71,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for RedisServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -80,14 +80,14 @@ impl Drop for Server {
 
 /// A server on a TCP port that was free.
 #[derive(Debug)]
-pub struct TcpServer {
+pub struct RedisOnPort {
     child: Child,
     _folder: TempDir,
     /// That port.
     pub port: u16,
 }
 
-impl TcpServer {
+impl RedisOnPort {
     /// Starts it. It cannot choose a port itself, so another one is tried where somebody else was faster.
     pub fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -108,7 +108,7 @@ impl TcpServer {
     }
 }
 
-impl Drop for TcpServer {
+impl Drop for RedisOnPort {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -117,12 +117,12 @@ impl Drop for TcpServer {
 
 /// A connection without a client.
 #[derive(Debug)]
-pub struct Raw {
+pub struct RawRedis {
     stream: UnixStream,
     read: Vec<u8>,
 }
 
-impl Raw {
+impl RawRedis {
     fn over(stream: UnixStream) -> Self {
         Self { stream, read: Vec::new() }
     }

@@ -6,7 +6,7 @@ use super::super::setup::{MAX_OBJECT, confirmed, eventually, found, key, look, s
 use super::{Server, client, settings, start};
 use crate::redis::Password;
 use crate::{Address, Failure, Found, LookedUp, Offered, RemoteKey, Ttl, Unfit};
-use larder_testkit::redis::TcpServer;
+use larder_testkit::redis::RedisOnPort;
 use larder_testkit::seeded::bytes_of;
 
 #[tokio::test]
@@ -131,7 +131,7 @@ async fn user_password_and_database_are_those_of_the_settings() {
 
 #[tokio::test]
 async fn a_server_on_a_port_is_reached_by_name() {
-    let server = TcpServer::start();
+    let server = RedisOnPort::start();
     let client = start(settings(Address::Tcp { host: "localhost".into(), port: server.port }));
     assert_eq!(look(&client, "/a").await, LookedUp::Absent);
     assert_eq!(client.shared().told(), [format!("redis localhost:{}", server.port)]);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use larder_http::time::Clock;
 use larder_observe::Diagnostics;
-pub use larder_testkit::redis::Server;
+pub use larder_testkit::redis::RedisServer as Server;
 
 use super::scripted::{Connection, Scripted};
 use super::setup::{MAX_OBJECT, TIMEOUT};

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use larder_testkit::origin::{Origin, PathScript};
-use larder_testkit::redis::Server;
+use larder_testkit::redis::RedisServer;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -65,7 +65,7 @@ async fn a_server_that_is_killed_costs_nothing_and_is_used_again_when_it_is_back
 
 #[tokio::test]
 async fn a_server_that_wants_a_password_is_left_alone() {
-    let server = Server::start_with(&["--requirepass", "s3cret"]);
+    let server = RedisServer::start_with(&["--requirepass", "s3cret"]);
     let setup = Setup::with(server, pages(), "near = \"0s\"\nkey = \"{target}\"", "").await;
     for _ in 0..10 {
         is_from_origin(&setup.get("/a").await, "from the origin");

@@ -1,7 +1,7 @@
 //! What is found, for how long, and what operators see of it.
 
 use larder_testkit::client::Request;
-use larder_testkit::redis::{Server, TcpServer};
+use larder_testkit::redis::{RedisOnPort, RedisServer};
 
 use super::{HOST, Setup, config, is_from_origin, is_hit, page};
 use crate::support::{Process, script, until, within};
@@ -65,7 +65,7 @@ async fn clients_are_told_no_longer_lifetime_than_the_value_has() {
 
 #[tokio::test]
 async fn a_server_with_a_password_and_a_database_is_used_and_nobody_is_shown_the_password() {
-    let server = Server::start_with(&["--requirepass", "s3cret"]);
+    let server = RedisServer::start_with(&["--requirepass", "s3cret"]);
     let mut raw = server.raw();
     raw.ask(&[b"AUTH", b"s3cret"]);
     raw.ask(&[b"SELECT", b"5"]);
@@ -96,7 +96,7 @@ async fn a_server_with_a_password_and_a_database_is_used_and_nobody_is_shown_the
 
 #[tokio::test]
 async fn a_server_on_a_port_is_used() {
-    let server = TcpServer::start();
+    let server = RedisOnPort::start();
     let (origin, folder) =
         (larder_testkit::origin::Origin::simple(origin()).unwrap(), tempfile::tempdir().unwrap());
     let url = format!("redis://127.0.0.1:{}/0", server.port);

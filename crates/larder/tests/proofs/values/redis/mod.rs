@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use larder_testkit::client::{Request, Response};
 use larder_testkit::origin::{Origin, PathScript};
-use larder_testkit::redis::Server;
+use larder_testkit::redis::RedisServer;
 use tempfile::TempDir;
 
 use super::{HOST, is_from_origin, is_hit, page};
@@ -17,7 +17,7 @@ use crate::support::{Process, connect, get, within};
 /// A larder with values of one Redis, before an origin.
 struct Setup {
     folder: TempDir,
-    redis: Server,
+    redis: RedisServer,
     origin: Origin,
     larder: Process,
 }
@@ -25,10 +25,10 @@ struct Setup {
 impl Setup {
     /// `values` are keys of the table `redis`, one of them `key` or `format`; `site` lines of the site.
     async fn new(scripts: Vec<PathScript>, values: &str, site: &str) -> Self {
-        Self::with(Server::start(), scripts, values, site).await
+        Self::with(RedisServer::start(), scripts, values, site).await
     }
 
-    async fn with(redis: Server, scripts: Vec<PathScript>, values: &str, site: &str) -> Self {
+    async fn with(redis: RedisServer, scripts: Vec<PathScript>, values: &str, site: &str) -> Self {
         let origin = Origin::simple(scripts).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let url = format!("unix://{}", redis.socket().display());
