@@ -15,8 +15,9 @@ const TOOLS: &[Tool] = &[
     Tool { program: "cargo-fmt", from: From::Rustup("rustfmt"), targets: &["check", "quick"] },
     Tool { program: "cargo-clippy", from: From::Rustup("clippy"), targets: &["check", "quick"] },
     Tool { program: "cargo-deny", from: From::Cargo("cargo-deny", "0.18.9"), targets: &["check", "audit"] },
-    // Its tests start it, as they are run by `make units`.
+    // Tests start them, as they are run by `make units`.
     Tool { program: "memcached", from: From::Apt("memcached"), targets: &["units"] },
+    Tool { program: "redis-server", from: From::Apt("redis-server"), targets: &["units"] },
     Tool { program: "curl", from: From::Apt("curl"), targets: &["readme"] },
     Tool { program: "cargo-fuzz", from: From::Cargo("cargo-fuzz", "0.13.2"), targets: &["fuzz"] },
     // libFuzzer is C++.

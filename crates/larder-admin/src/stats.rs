@@ -124,7 +124,7 @@ pub struct StoreStats {
     pub degraded: bool,
     /// What it holds.
     pub tiers: Vec<TierStats>,
-    /// Servers of memcached in which it looks values up, where it does.
+    /// Servers of memcached or Redis in which it looks values up, where it does.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<RemoteServerStats>,
 }
@@ -132,6 +132,8 @@ pub struct StoreStats {
 /// One server of values.
 #[derive(Clone, Debug, Serialize)]
 pub struct RemoteServerStats {
+    /// `memcached` or `redis`.
+    pub kind: &'static str,
     /// Its address.
     pub server: String,
     /// `up`, or `left-alone` while it fails.

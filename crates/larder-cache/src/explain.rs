@@ -153,7 +153,7 @@ impl LifetimeSource {
             Self::Nothing => "Nothing gives a lifetime, so it is zero.",
             Self::ByHand => "It is a file that somebody put there: fresh for as long as it lies there.",
             Self::Remote => {
-                "It is a copy of a value in memcached: fresh for the store's near, or as long as the value stays, if that is less."
+                "It is a copy of a value in memcached or Redis: fresh for the store's near, or as long as the value stays, if that is less."
             }
         }
     }

@@ -195,16 +195,16 @@ families! {
         "Problems of templates that were compiled, by language and kind."
         "What other programs may read otherwise, or not at all. `larder explain URL` tells line and column.";
     REMOTE_LOOKUPS = "larder_remote_lookups_total" Counter "lookups" ["store", "server", "result"]
-        "Look-ups in memcached, by result."
+        "Look-ups in memcached and Redis, by result."
         "`failed`: no reply in time, or none that can be used. `skipped`: the server is left alone. `malformed`, `other-variant`: a value that is not used.";
     REMOTE_LOOKUP_SECONDS = "larder_remote_lookup_seconds" Histogram "seconds" ["store", "server"]
-        "Time that look-ups in memcached took, connecting included."
+        "Time that look-ups in memcached and Redis took, connecting included."
         "What a miss in memory waits before the origin is asked, never more than `timeout`. Skipped look-ups are left out.";
     REMOTE_WRITES = "larder_remote_writes_total" Counter "writes" ["store", "server", "result"]
-        "Values and deletions for memcached, by result."
+        "Values and deletions for memcached and Redis, by result."
         "`full`, `failing`, `too-large`: not sent. `refused`: the server said no. `lost`: no reply to a value. `unconfirmed`: no reply to a deletion, which is sent again.";
     REMOTE_QUEUE_BYTES = "larder_remote_queue_bytes" Gauge "bytes" ["store", "server"]
-        "Bytes that wait to be written to memcached."
+        "Bytes that wait to be written to memcached and Redis."
         "At most 16 MiB. Near that, values are not written: the server is slower than the origin.";
     REMOTE_SERVER_UP = "larder_remote_server_up" Gauge "one" ["store", "server"]
         "1 while the server is asked, 0 while it is left alone after failures."

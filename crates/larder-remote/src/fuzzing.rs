@@ -4,7 +4,9 @@
 
 use bytes::BytesMut;
 
-use crate::memcached::codec::{Decoder, Reply};
+use crate::memcached::codec::Decoder;
+use crate::redis::Scanner;
+use crate::reply::Reply;
 
 /// What was read: each reply in words of its own, the value's key and body among them, and whether the rest is no reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,4 +41,19 @@ pub fn read_replies<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, value_max: u
         }
     }
     read
+}
+
+/// How many replies of Redis end within `pieces`, with strings of up to `value_max` bytes; `None` where the connection has to be closed.
+pub fn follow_replies<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, value_max: usize) -> Option<usize> {
+    let mut scanner = Scanner::new(value_max);
+    pieces.into_iter().map(|piece| scanner.scan(piece)).sum::<Result<_, _>>().ok()
+}
+
+/// The length of the string that the library reads of a reply, where it is one; `None` where it reads none.
+pub fn string_of_reply(reply: &[u8]) -> Option<usize> {
+    match ::redis::parse_redis_value(reply).ok()? {
+        ::redis::Value::BulkString(body) => Some(body.len()),
+        ::redis::Value::Array(_) | ::redis::Value::Map(_) | ::redis::Value::Set(_) => Some(usize::MAX),
+        _ => Some(0),
+    }
 }

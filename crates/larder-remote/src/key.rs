@@ -1,9 +1,9 @@
 //! Keys as servers take them.
 //!
-//! In: the bytes that a template of keys has made of a request. Out: a key that every server takes. memcached takes 250 bytes without
-//! blanks and controls; what is longer, empty, or has one of those is replaced by `sha256-` and the 64 hex digits of its SHA-256.
-//! A text that looks like such a replacement is replaced as well. Else a client could ask for a target that is spelt
-//! like the replacement of another one, and would reach its value.
+//! In: the bytes that a template of keys has made of a request. Out: a key that the server takes. Redis takes any. memcached takes 250
+//! bytes without blanks and controls; what is longer, empty, or has one of those is replaced by `sha256-` and the 64 hex
+//! digits of its SHA-256. A text that looks like such a replacement is replaced as well. Else a client could ask for a
+//! target that is spelt like the replacement of another one, and would reach its value.
 
 use bytes::Bytes;
 use ring::digest::{SHA256, digest};
@@ -15,13 +15,19 @@ const REPLACED: &[u8] = b"sha256-";
 /// Hex digits of a replacement.
 const DIGITS: usize = 64;
 
-/// A key of 1 to 250 bytes without blanks and controls.
+/// A key that its server takes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RemoteKey(Bytes);
 
 impl RemoteKey {
-    /// The key for `text`: `text` itself where servers take it, else a hash of it.
-    pub fn new(text: impl Into<Bytes>) -> Self {
+    /// The key for `text` in Redis: just that.
+    pub fn of_redis(text: impl Into<Bytes>) -> Self {
+        Self(text.into())
+    }
+
+    /// The key for `text` in memcached: `text` itself where that takes it, else a hash of it. It has 1 to 250 bytes without blanks
+    /// and controls.
+    pub fn of_memcached(text: impl Into<Bytes>) -> Self {
         let text = text.into();
         if is_fit(&text) && !is_replacement(&text) {
             return Self(text);
@@ -57,14 +63,14 @@ mod tests {
     use super::*;
 
     fn check(text: &[u8], is_kept: bool) {
-        let key = RemoteKey::new(text.to_vec());
+        let key = RemoteKey::of_memcached(text.to_vec());
         assert_eq!(key.as_bytes() == text, is_kept, "{text:?}");
         assert!(is_fit(key.as_bytes()));
         assert!(is_kept || is_replacement(key.as_bytes()));
     }
 
     #[test]
-    fn what_servers_take_is_kept_and_all_else_is_replaced() {
+    fn what_memcached_takes_is_kept_and_all_else_is_replaced() {
         check(b"/", true);
         check(b"/page?x=1&y=%20", true);
         check("/caf\u{e9}".as_bytes(), true);
@@ -77,8 +83,15 @@ mod tests {
     }
 
     #[test]
+    fn redis_takes_any_text() {
+        for text in [&b""[..], b"a b\r\n", &[0xff; 300]] {
+            assert_eq!(RemoteKey::of_redis(text.to_vec()).as_bytes(), text);
+        }
+    }
+
+    #[test]
     fn a_replacement_is_the_hash_in_hex() {
-        let key = RemoteKey::new(&b"a b"[..]);
+        let key = RemoteKey::of_memcached(&b"a b"[..]);
         // echo -n 'a b' | sha256sum
         let expected = "sha256-c8687a08aa5d6ed2044328fa6a697ab8e96dc34291e8c2034ae8c38e6fcc6d65";
         assert_eq!(key.as_bytes(), expected.as_bytes());
@@ -86,7 +99,7 @@ mod tests {
 
     #[test]
     fn no_text_reaches_the_value_of_another_by_looking_like_its_replacement() {
-        let long = RemoteKey::new(vec![b'a'; 300]);
+        let long = RemoteKey::of_memcached(vec![b'a'; 300]);
         check(long.as_bytes(), false);
         check(&long.as_bytes().to_ascii_uppercase(), true);
         check(b"sha256-0123", true);

@@ -6,26 +6,52 @@
 //! to be written, counters) is shared. No look-up takes longer than its time limit, and a server that fails is left alone
 //! until a probe has found it well; no request ever is that probe.
 //!
+//! ```text
+//!   worker:  Client -> which server has the key -> Server (breaker) -> Link -> task of the connection -> protocol -> socket
+//!   process: RemoteStore -> queue of each server -> writer's task -> Link -> ..       probe, while the breaker is open
+//! ```
+//!
+//! memcached and Redis differ in [`RemoteSettings`] and in what a connection speaks (`protocol.rs`), and nowhere else.
+//!
 //! **Invariant**: a reply is handed to the request whose turn it is, or to nobody. The task of a connection owns the order of
 //! replies, so a caller that leaves changes nothing about it.
 //!
 //! Deliberately absent: rules of caching, formats of values, and how a key is made of a request.
 
 mod address;
+mod ask;
 mod breaker;
+mod client;
+mod connect;
 mod deadline;
 mod error;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod key;
+mod link;
 pub mod memcached;
 mod metrics;
+mod probe;
+mod protocol;
+mod queue;
+pub mod redis;
+mod reply;
+mod request;
+mod server;
 #[cfg(test)]
 mod servers;
+mod settings;
+mod store;
+mod writer;
 
 pub use address::{Address, Addresses, Resolve, SystemNames};
 pub use breaker::Breaker;
+pub use client::{Client, Found, LookedUp};
 pub use deadline::{Deadline, Limits};
 pub use error::{Failure, RemoteError, Unfit};
 pub use key::RemoteKey;
 pub use metrics::ServerReport;
+pub use queue::{Deletion, Offered};
+pub use reply::Ttl;
+pub use settings::RemoteSettings;
+pub use store::RemoteStore;

@@ -14,6 +14,8 @@ use crate::breaker::Breaker;
 /// The figures of one server, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerReport {
+    /// What it is: `memcached` or `redis`.
+    pub kind: &'static str,
     /// Its address.
     pub server: String,
     /// Whether it is asked; false while it is left alone.

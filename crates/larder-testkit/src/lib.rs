@@ -1,4 +1,4 @@
-//! What larder is tested with: a scripted origin, a raw client, a memcached, and scenarios in data files, on real loopback
+//! What larder is tested with: a scripted origin, a raw client, a memcached, a Redis, and scenarios in data files, on real loopback
 //! sockets and free ports.
 //!
 //! In: a script, bytes to send, or a file of `tests/scenarios`. Out: what arrived, byte for byte, and a report that
@@ -15,6 +15,7 @@ pub mod front;
 pub mod memcached;
 pub mod multipart;
 pub mod origin;
+pub mod redis;
 pub mod scenario;
 pub mod seeded;
 pub mod template;

@@ -10,8 +10,7 @@ use std::time::Duration;
 use http::Method;
 use larder_cache::CachePolicy;
 use larder_http::message::{RequestHead, Scheme};
-use larder_remote::Unfit;
-use larder_remote::memcached::LookedUp;
+use larder_remote::{LookedUp, Unfit};
 use larder_tier::fill::BoxFuture;
 use larder_tier::{Ask, Asked, CacheKey, Find, FoundValue, TargetUri};
 

@@ -14,9 +14,7 @@ use crate::Values;
 
 /// A purge cannot name the values of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the key of values in memcached has a cookie or a field: larder cannot name those of a URL, and has deleted none"
-)]
+#[error("the key of values has a cookie or a field: larder cannot name those of a URL, and has deleted none")]
 struct Unnameable;
 
 impl Invalidate for Values {

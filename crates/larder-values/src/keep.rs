@@ -7,9 +7,9 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use larder_cache::StoredHead;
 use larder_http::authority::Authority;
-use larder_remote::RemoteKey;
 use larder_tier::{CacheKey, Entry, Fill, Keep, TargetUri};
 
 use crate::format::{self, NotWritten};
@@ -50,7 +50,7 @@ impl Keep<HttpCaching> for Values {
 
 impl Values {
     /// The name under which a response under `key` is written; or why it is not.
-    pub(crate) fn name_to_write(&self, key: &CacheKey) -> Result<RemoteKey, NotWritten> {
+    pub(crate) fn name_to_write(&self, key: &CacheKey) -> Result<Bytes, NotWritten> {
         if !self.settings.write {
             return Err(NotWritten::ByApplication);
         }

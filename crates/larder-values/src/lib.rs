@@ -41,8 +41,7 @@ use larder_cache::{CachePolicy, StoredHead};
 use larder_http::authority::Authority;
 use larder_http::time::Clock;
 use larder_observe::{Diagnostics, Exposition};
-use larder_remote::memcached::MemcachedSettings;
-use larder_remote::{RemoteError, Resolve, ServerReport};
+use larder_remote::{RemoteError, RemoteSettings, Resolve, ServerReport};
 use larder_tier::rank::{Rank, RankedRwLock};
 use larder_tier::{TargetUri, VocabularyOf};
 
@@ -77,7 +76,7 @@ impl Values {
     /// The settings are outside of their bounds, or there is no thread.
     pub fn start(
         settings: ValuesSettings,
-        servers: MemcachedSettings,
+        servers: RemoteSettings,
         names: Arc<dyn Resolve>,
         clock: &Clock,
         diagnostics: &Diagnostics,

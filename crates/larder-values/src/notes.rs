@@ -78,10 +78,10 @@ pub(crate) enum Belief {
 /// Why not all deletions are confirmed, and will not be soon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotDeleted {
-    #[error("more deletions wait for memcached than its queue takes")]
+    #[error("more deletions wait for the server of values than its queue takes")]
     Lacking,
     #[error(
-        "more deletions wait for memcached than can be noted: its values are not used until larder starts again"
+        "more deletions wait for the server of values than can be noted: its values are not used until larder starts again"
     )]
     Everything,
 }

@@ -38,7 +38,7 @@ impl Run for Values {
             return None;
         }
         let text = format!(
-            "store {store}: more deletions wait for memcached than can be noted; its values are not used until larder \
+            "store {store}: more deletions wait for its server than can be noted; its values are not used until larder \
              starts again"
         );
         Some(TierEvent { kind: "values-unknown", subject: None, is_warning: true, text })

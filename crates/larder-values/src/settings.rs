@@ -1,7 +1,6 @@
 //! What is said about the values of one store.
 //!
-//! In: the config, already read. Out: how a value is named, what it is, and how long a copy of it is used. Servers, weights and the
-//! ring are `larder-remote`'s settings.
+//! In: the config, already read. Out: how a value is named, what it is, and how long a copy of it is used. Servers are `larder-remote`'s settings.
 
 use std::time::Duration;
 

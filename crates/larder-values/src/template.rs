@@ -9,7 +9,6 @@ use http::HeaderName;
 use larder_cache::CachePolicy;
 use larder_http::fields::cookie;
 use larder_http::message::{RequestHead, Scheme};
-use larder_remote::RemoteKey;
 use larder_tier::{CacheKey, TargetUri};
 use smallvec::SmallVec;
 
@@ -76,7 +75,7 @@ impl KeyTemplate {
     }
 
     /// The name for a request.
-    pub(crate) fn of_request(&self, request: &RequestHead) -> Option<RemoteKey> {
+    pub(crate) fn of_request(&self, request: &RequestHead) -> Option<Bytes> {
         self.name(&TargetUri::of(request), |part, name| match part {
             KeyPart::Cookie(wanted) => {
                 let pairs = cookie::pairs(&request.fields).filter(|(other, _)| *other == wanted.as_bytes());
@@ -91,12 +90,12 @@ impl KeyTemplate {
     }
 
     /// The name for a URL.
-    pub(crate) fn of_uri(&self, uri: &TargetUri<'_>) -> Option<RemoteKey> {
+    pub(crate) fn of_uri(&self, uri: &TargetUri<'_>) -> Option<Bytes> {
         self.name(uri, |_, _| None)
     }
 
     /// The names for whatever lies under a base; none where a URL alone makes none.
-    pub(crate) fn of_base(&self, key: &CacheKey) -> SmallVec<[RemoteKey; 2]> {
+    pub(crate) fn of_base(&self, key: &CacheKey) -> SmallVec<[Bytes; 2]> {
         let schemes = match self.0.contains(&KeyPart::Scheme) {
             true => &[Scheme::Http, Scheme::Https][..],
             false => &[Scheme::Http],
@@ -109,7 +108,7 @@ impl KeyTemplate {
         &self,
         uri: &TargetUri<'_>,
         of_request: impl Fn(&KeyPart, &mut BytesMut) -> Option<()>,
-    ) -> Option<RemoteKey> {
+    ) -> Option<Bytes> {
         let mut name = BytesMut::new();
         for part in &self.0 {
             match part {
@@ -128,7 +127,7 @@ impl KeyTemplate {
                 KeyPart::Cookie(_) | KeyPart::Field(_) => of_request(part, &mut name)?,
             }
         }
-        Some(RemoteKey::new(Bytes::from(name)))
+        Some(name.freeze())
     }
 }
 
@@ -156,7 +155,7 @@ mod tests {
 
     fn check(parts: &[KeyPart], request: &RequestHead, expected: Option<&str>) {
         let name = template(parts).of_request(request);
-        let name = name.map(|name| name.as_bytes().escape_ascii().to_string());
+        let name = name.map(|name| name.escape_ascii().to_string());
         assert_eq!(name.as_deref(), expected, "{parts:?}");
     }
 
@@ -185,7 +184,7 @@ mod tests {
         let key = CacheKey::new("example.com", "/a?b");
         let names = |parts: &[KeyPart]| -> Vec<String> {
             let names = template(parts).of_base(&key).into_iter();
-            names.map(|name| name.as_bytes().escape_ascii().to_string()).collect()
+            names.map(|name| name.escape_ascii().to_string()).collect()
         };
         assert_eq!(names(&[Target]), ["/a?b"]);
         assert_eq!(names(&[OfScheme, Target]), ["http/a?b", "https/a?b"]);

@@ -37,6 +37,7 @@ pub mod purge_note;
 pub mod purge_pattern;
 pub mod purge_tags;
 pub mod ranges;
+pub mod redis_replies;
 pub mod request_head;
 pub mod seen;
 pub mod signed;
@@ -78,6 +79,7 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("purge_note", purge_note::check),
     ("purge_pattern", purge_pattern::check),
     ("purge_tags", purge_tags::check),
+    ("redis_replies", redis_replies::check),
     ("ranges", ranges::check),
     ("request_head", request_head::check),
     ("sitemap", sitemap::check),

@@ -1,7 +1,7 @@
 //! Checks that need more than one key: of the whole config, of a whole origin, a whole store, and of who may purge.
 //!
 //! Names have to exist, addresses and hosts have to differ, stores have directories for themselves, and keys have to
-//! tell apart what rules tell apart, those of values in memcached too. A note says which cookies keep a request from what a
+//! tell apart what rules tell apart, those of values in memcached and Redis too. A note says which cookies keep a request from what a
 //! rule stores.
 //!
 //! In: the sections as they were read, and the document for the places. Values that were refused are not judged

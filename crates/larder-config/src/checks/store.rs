@@ -16,9 +16,10 @@ const DISKS_MAX: usize = 64;
 
 impl Consistent for Store {
     fn check(&self, table: &Table, at: &At<'_>, reading: &mut Reading<'_>) {
-        match (table.get("files"), table.get("memcached")) {
+        let mut values = VALUES.into_iter().filter(|(name, _)| table.get(name).is_some());
+        match (table.get("files"), values.next()) {
             (Some(_), _) => with_files(table, at, reading),
-            (None, Some(_)) => with_values(table, at, reading),
+            (None, Some(first)) => with_values(first, values.next(), (table, at), reading),
             (None, None) => disks(self, table, at, reading),
         }
         if let Some(node) = table.get("max_object")
@@ -30,6 +31,9 @@ impl Consistent for Store {
         }
     }
 }
+
+/// The keys of values of an application, and where these lie.
+const VALUES: [(&str, &str); 2] = [("memcached", "memcached"), ("redis", "Redis")];
 
 /// What no body may exceed, in bytes and in words; `None` where that is not known.
 fn limit(store: &Store, table: &Table) -> Option<(u64, String)> {
@@ -48,26 +52,38 @@ fn limit(store: &Store, table: &Table) -> Option<(u64, String)> {
     }
 }
 
-/// A store with values in memcached has neither disks nor what goes with them.
-fn with_values(table: &Table, at: &At<'_>, reading: &mut Reading<'_>) {
-    for name in ["disks", "layout"] {
+/// A store with values of an application has neither disks nor what goes with them, nor values in a second place.
+fn with_values(
+    (key, place): (&str, &str),
+    second: Option<(&str, &str)>,
+    (table, at): (&Table, &At<'_>),
+    reading: &mut Reading<'_>,
+) {
+    let beside = |name: &str, or: &str, reading: &mut Reading<'_>| {
         if let Some(node) = table.get(name) {
-            let said = "it has no meaning beside `memcached`";
+            let said = format!("it has no meaning beside `{key}`");
             let problem = reading.problem(&node.place, &At::Key(at, name), said);
-            reading
-                .refuse(problem.hint("a store has disks, or values in memcached: take two stores for both"));
+            reading.refuse(problem.hint(format!("a store has {or}: take two stores for both")));
         }
+    };
+    for name in ["disks", "layout"] {
+        beside(name, &format!("disks, or values in {place}"), reading);
+    }
+    if let Some((second, second_place)) = second {
+        beside(second, &format!("values in {place}, or in {second_place}"), reading);
     }
 }
 
 /// A store of plain files has neither disks nor what goes with them, nor values elsewhere.
 fn with_files(table: &Table, at: &At<'_>, reading: &mut Reading<'_>) {
-    if let Some(node) = table.get("memcached") {
-        let problem =
-            reading.problem(&node.place, &At::Key(at, "memcached"), "it has no meaning beside `files`");
-        reading.refuse(
-            problem.hint("a store keeps plain files, or has values in memcached: take two stores for both"),
-        );
+    for (name, place) in VALUES {
+        if let Some(node) = table.get(name) {
+            let problem =
+                reading.problem(&node.place, &At::Key(at, name), "it has no meaning beside `files`");
+            let hint =
+                format!("a store keeps plain files, or has values in {place}: take two stores for both");
+            reading.refuse(problem.hint(hint));
+        }
     }
     for name in ["disks", "layout"] {
         if let Some(node) = table.get(name) {

@@ -1,4 +1,4 @@
-//! Keys of values in memcached: they have to tell apart what the cache tells apart.
+//! Keys of values in memcached and Redis: they have to tell apart what the cache tells apart.
 //!
 //! In: each store with values, and every rule that uses it. Out: errors where a stranger could choose what others get, and warnings where
 //! values are shared or not looked up. A value that larder writes has to belong to one host: a name in the key, or one exact host for
@@ -9,27 +9,47 @@ use std::collections::BTreeSet;
 use crate::document::{Node, Table, Value};
 use crate::reading::{At, Reading, tables};
 use crate::sections::config::Config;
-use crate::sections::memcached::Memcached;
 use crate::sections::settings::{Resolved, Settings};
 use crate::sections::site::Site;
+use crate::sections::store::Store;
 use crate::value::name::Name;
+use crate::value::value_key::ValueKey;
 use crate::value::words::CacheMode;
+
+/// What the config says of the values of a store, wherever they lie.
+#[derive(Clone, Copy)]
+struct Values<'a> {
+    /// The key of their table.
+    table: &'static str,
+    key: &'a ValueKey,
+    write: bool,
+}
+
+impl<'a> Values<'a> {
+    fn of(store: &'a Store) -> Option<Self> {
+        let memcached = store.memcached.as_ref();
+        let memcached = memcached.map(|said| Self { table: "memcached", key: &said.key, write: said.write });
+        let redis = store.redis.as_ref();
+        memcached.or(redis.map(|said| Self { table: "redis", key: &said.key, write: said.write }))
+    }
+}
 
 pub(crate) fn check(config: &Config, table: &Table, reading: &mut Reading<'_>) {
     let stores_at = At::Key(&At::Top, "stores");
     for entry in tables(table, "stores").into_iter().flat_map(|stores| &stores.entries) {
         let named = config.stores.iter().find(|(name, _)| name.as_str() == entry.name);
         let (Some((name, store)), Value::Table(store_table)) = (named, &entry.node.value) else { continue };
-        let (Some(values), Some(node)) = (&store.memcached, store_table.get("memcached")) else { continue };
+        let Some(values) = Values::of(store) else { continue };
+        let Some(node) = store_table.get(values.table) else { continue };
         let store_at = At::Key(&stores_at, &entry.name);
-        of_store((name, values), (node, &At::Key(&store_at, "memcached")), config, reading);
+        of_store((name, values), (node, &At::Key(&store_at, values.table)), config, reading);
         of_rules((name, values), config, table, reading);
     }
 }
 
 /// Whether the hosts that share a store have keys of their own where they need them.
 fn of_store(
-    (name, values): (&Name, &Memcached),
+    (name, values): (&Name, Values<'_>),
     (node, at): (&Node, &At<'_>),
     config: &Config,
     reading: &mut Reading<'_>,
@@ -84,7 +104,7 @@ fn is_used(resolved: &Resolved, store: &Name) -> bool {
 }
 
 /// Warns where a rule's key has not the same cookies and fields, at whatever says its key.
-fn of_rules((name, values): (&Name, &Memcached), config: &Config, table: &Table, reading: &mut Reading<'_>) {
+fn of_rules((name, values): (&Name, Values<'_>), config: &Config, table: &Table, reading: &mut Reading<'_>) {
     let top = At::Top;
     let defaults_at = At::Key(&top, "defaults");
     let defaults = tables(table, "defaults").into_iter().next();
@@ -108,9 +128,10 @@ fn of_rules((name, values): (&Name, &Memcached), config: &Config, table: &Table,
             let (place, key, at) = said_by.unwrap_or((&site_table.place, "store", site_at));
             let said = format!("values of the store \"{name}\" are not looked up here");
             let problem = reading.problem(place, &At::Key(&at, key), said);
-            let hint =
-                "the cookies and fields of `key` and those of the store's memcached.key have to be the same";
-            let problem = problem.hint(hint);
+            let problem = problem.hint(format!(
+                "the cookies and fields of `key` and those of the store's {}.key have to be the same",
+                values.table
+            ));
             if !reading.warnings.contains(&problem) {
                 reading.warn(problem);
             }
@@ -118,8 +139,8 @@ fn of_rules((name, values): (&Name, &Memcached), config: &Config, table: &Table,
     }
 }
 
-fn is_same(resolved: &Resolved, values: &Memcached) -> bool {
-    let (key, own) = (&resolved.key, &values.key);
+fn is_same(resolved: &Resolved, values: Values<'_>) -> bool {
+    let (key, own) = (&resolved.key, values.key);
     let cookies = own.cookies().all(|name| key.cookies.contains(name));
     let fields = own.fields().all(|name| key.fields.contains(name));
     cookies

@@ -6,6 +6,7 @@ use crate::schema::section::section;
 use crate::sections::disk::Disk;
 use crate::sections::files::Files;
 use crate::sections::memcached::Memcached;
+use crate::sections::redis::Redis;
 use crate::value::size::ByteSize;
 use crate::value::words::Layout;
 
@@ -35,6 +36,8 @@ section! {
         /// Values that an application keeps in memcached: the servers alone, or a table. What memory has no fresh copy of is asked for
         /// there, before the origin is.
         memcached: Option<Memcached> = ("none"), why "For applications that keep pages and fragments there already, as many do for nginx.";
+        /// Values that an application keeps in Redis or Valkey, likewise.
+        redis: Option<Redis> = ("none"), why "For applications that keep them there rather than in memcached.";
         /// The largest body that is stored; larger ones are served and not stored.
         max_object: Option<ByteSize> = ("a quarter of `memory`; with disks, of the smallest one, or `\"1GiB\"` where that depends on the file system, whichever is less; with `files`, of its `size`"), in "1B" ..= "1024TiB",
             why "One response never pushes out more than a quarter of the others. On disks and in files a body need not fit into memory.";

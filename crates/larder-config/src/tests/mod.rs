@@ -12,6 +12,7 @@ mod fragments;
 mod origins;
 mod properties;
 mod purges;
+mod redis;
 mod settings;
 mod stores;
 mod values;

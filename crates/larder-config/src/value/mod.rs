@@ -25,6 +25,7 @@ pub(crate) mod percent;
 pub(crate) mod probe;
 pub(crate) mod purge_path;
 pub(crate) mod query;
+pub(crate) mod redis_url;
 pub(crate) mod remote_server;
 pub(crate) mod retry_on;
 pub(crate) mod secret;

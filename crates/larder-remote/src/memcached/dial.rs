@@ -1,43 +1,38 @@
-//! A new connection, up to the first reply on it.
+//! A new connection to memcached, up to the first reply on it.
 //!
-//! In: a server. Out: both halves of a connection, and which commands the server knows. `mn` is asked first: `MN` stands for meta commands,
-//! `ERROR` for a server or proxy that has only the classic ones. So a connection counts as made when the server has
-//! replied: a hung one accepts connections all the same.
-//! All addresses of a name are tried at once, and the first that is connected is taken.
+//! In: a socket. Out: a connection, and which commands the server knows. `mn` is asked first: `MN` stands for meta commands, `ERROR` for a
+//! server or proxy that has only the classic ones. So a connection counts as made when the server has replied: a hung one
+//! accepts connections all the same.
 //! The time limit is the caller's.
 
 use std::io;
-use std::net::SocketAddr;
 
 use bytes::BytesMut;
-use futures_util::future::select_ok;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::codec::{Decoder, Dialect, Reply, Request};
-use crate::address::{Address, Resolve};
+use super::codec::{Decoder, Dialect};
+use crate::connect::{Reader, Writer};
+use crate::reply::Reply;
+use crate::request::Request;
 
-/// The most addresses of one name.
-const ADDRESSES_MAX: usize = 8;
 /// What is read at once.
 pub(super) const INBOX: usize = 16 * 1024;
 
 /// A connection that has had its first reply.
-pub(super) struct Opened {
-    pub(super) reader: Box<dyn AsyncRead + Send + Unpin>,
-    pub(super) writer: Box<dyn AsyncWrite + Send + Unpin>,
+pub(crate) struct Opened {
+    pub(super) reader: Reader,
+    pub(super) writer: Writer,
     pub(super) dialect: Dialect,
 }
 
-/// Connects, and asks which commands the server knows.
+/// Asks which commands the server knows.
 ///
 /// # Errors
-/// No connection could be made, or what came is no reply.
+/// The connection broke, or what came is no reply.
 ///
 /// # Cancel safety
-/// Dropping it closes whatever was begun.
-pub(super) async fn open(address: &Address, names: &dyn Resolve) -> io::Result<Opened> {
-    let (mut reader, mut writer) = connect(address, names).await?;
+/// Dropping it closes the connection.
+pub(crate) async fn open((mut reader, mut writer): (Reader, Writer)) -> io::Result<Opened> {
     let (mut inbox, mut outbox) = (BytesMut::with_capacity(INBOX), BytesMut::new());
     Request::NoOp.write(Dialect::Meta, &mut outbox);
     writer.write_all(&outbox).await?;
@@ -60,33 +55,4 @@ pub(super) async fn open(address: &Address, names: &dyn Resolve) -> io::Result<O
 
 fn rubbish() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "its first reply is none of the protocol")
-}
-
-type Halves = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
-
-async fn connect(address: &Address, names: &dyn Resolve) -> io::Result<Halves> {
-    match address {
-        Address::Unix(path) => {
-            let (reader, writer) = UnixStream::connect(path).await?.into_split();
-            Ok((Box::new(reader), Box::new(writer)))
-        }
-        Address::Tcp { host, port } => {
-            let stream = match host.parse() {
-                Ok(ip) => TcpStream::connect(SocketAddr::new(ip, *port)).await?,
-                Err(_) => {
-                    let addresses = names.addresses(host, *port).await?;
-                    let dials =
-                        addresses.into_iter().take(ADDRESSES_MAX).map(|at| Box::pin(TcpStream::connect(at)));
-                    let dials: Vec<_> = dials.collect();
-                    if dials.is_empty() {
-                        return Err(io::Error::new(io::ErrorKind::NotFound, "its name has no address"));
-                    }
-                    select_ok(dials).await?.0
-                }
-            };
-            stream.set_nodelay(true)?;
-            let (reader, writer) = stream.into_split();
-            Ok((Box::new(reader), Box::new(writer)))
-        }
-    }
 }

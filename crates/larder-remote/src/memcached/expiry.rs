@@ -10,7 +10,7 @@ use larder_http::time::WallTime;
 const RELATIVE_MAX: u64 = 30 * 24 * 3600;
 
 /// The number for `lifetime`, in whole seconds rounded down. `None` for less than a second: 0 would mean for ever.
-pub(super) fn expires(lifetime: Duration, now: WallTime) -> Option<u64> {
+pub(crate) fn expires(lifetime: Duration, now: WallTime) -> Option<u64> {
     match lifetime.as_secs() {
         0 => None,
         secs @ 1..=RELATIVE_MAX => Some(secs),

@@ -13,30 +13,12 @@ use std::collections::VecDeque;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
 
-use super::codec::{Reply, Request};
+use crate::ask::{Answer, Ask};
 use crate::deadline::Deadline;
 use crate::error::Failure;
 use crate::key::RemoteKey;
-
-/// What a request brought.
-pub(super) type Answer = Result<Reply, Failure>;
-
-/// A request on its way to a connection.
-#[derive(Debug)]
-pub(super) struct Ask {
-    pub(super) request: Request,
-    pub(super) deadline: Deadline,
-    pub(super) reply: oneshot::Sender<Answer>,
-    /// One of the places of this connection, held until the reply has come.
-    pub(super) seat: OwnedSemaphorePermit,
-}
-
-impl Ask {
-    /// Tells its caller, if there still is one.
-    pub(super) fn fail(self, failure: Failure) {
-        let _ = self.reply.send(Err(failure));
-    }
-}
+use crate::reply::Reply;
+use crate::request::Request;
 
 /// What a reply has to be about.
 #[derive(Debug)]

@@ -45,8 +45,16 @@ impl Ring {
         Self { placement, points }
     }
 
+    /// The only server has every key.
+    pub(crate) fn of_one() -> Self {
+        Self { placement: Placement::default(), points: Vec::new() }
+    }
+
     /// The place of the server that has `key`.
     pub fn place(&self, key: &[u8]) -> usize {
+        if self.points.is_empty() {
+            return 0;
+        }
         let hash = match self.placement {
             Placement::Ketama => md5_word(key, 0),
             Placement::Consistent => one_at_a_time(key),

@@ -61,7 +61,7 @@ pub struct MemcachedSettings {
 
 impl MemcachedSettings {
     /// Checks servers and weights.
-    pub(super) fn check(&self) -> Result<(), RemoteError> {
+    pub(crate) fn check(&self) -> Result<(), RemoteError> {
         let sum = self.servers.iter().map(|server| u64::from(server.weight)).sum::<u64>();
         match () {
             () if self.servers.is_empty() => Err(RemoteError::Servers("a store in memcached needs a server")),

@@ -16,10 +16,10 @@ const RATIO_MAX: usize = 100;
 
 /// What came is not what its flags say, or it is too large when it is decoded.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Undecodable;
+pub(crate) struct Undecodable;
 
 /// The value itself, or decoded.
-pub(super) fn decoded(value: Bytes, flags: u32, codings: Codings, max: usize) -> Result<Bytes, Undecodable> {
+pub(crate) fn decoded(value: Bytes, flags: u32, codings: Codings, max: usize) -> Result<Bytes, Undecodable> {
     let max = max.min(value.len().saturating_mul(RATIO_MAX).max(RATIO_FROM));
     if flags & codings.gzip_flag != 0 {
         return take(MultiGzDecoder::new(&value[..]), max);

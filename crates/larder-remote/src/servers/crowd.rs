@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::Failure;
-use crate::memcached::LookedUp;
+use crate::{Failure, LookedUp};
 use larder_testkit::seeded::bytes_of;
 
 use super::real::{Listens as _, Server};

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::memcached::{Client, LookedUp};
-use crate::{Address, Failure};
+use crate::{Address, Client, Failure, LookedUp};
 use bytes::Bytes;
 use tokio::task::JoinHandle;
 

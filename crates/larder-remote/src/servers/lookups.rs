@@ -5,8 +5,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::memcached::{Client, Found, LookedUp, Memcached, Offered, Ttl};
-use crate::{Address, Addresses, Failure, Resolve, Unfit};
+use crate::{
+    Address, Addresses, Client, Failure, Found, LookedUp, Offered, RemoteSettings, RemoteStore, Resolve, Ttl,
+    Unfit,
+};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use larder_http::time::Clock;
@@ -194,7 +196,13 @@ async fn all_addresses_of_a_name_are_tried() {
         let settings = settings(&[server.address(host)]);
         let clock = Clock::default();
         Client::new(
-            Memcached::start(settings, Arc::clone(&names) as _, clock, &Diagnostics::silent()).unwrap(),
+            RemoteStore::start(
+                RemoteSettings::Memcached(settings),
+                Arc::clone(&names) as _,
+                clock,
+                &Diagnostics::silent(),
+            )
+            .unwrap(),
         )
     };
     assert_eq!(look(&with("cache"), "/a").await, LookedUp::Absent);
@@ -225,7 +233,8 @@ fn settings_have_their_bounds() {
         let mut settings = settings(&vec![address.clone(); count]);
         settings.servers.iter_mut().for_each(|server| server.weight = weight);
         let names = Arc::new(crate::SystemNames);
-        let started = Memcached::start(settings, names, Clock::default(), &Diagnostics::silent());
+        let settings = RemoteSettings::Memcached(settings);
+        let started = RemoteStore::start(settings, names, Clock::default(), &Diagnostics::silent());
         assert_eq!(started.is_ok(), is_fit, "{count} servers of weight {weight}");
     };
     check(0, 1, false);

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::Failure;
-use crate::memcached::{Found, LookedUp, Ttl};
+use crate::{Failure, Found, LookedUp, Ttl};
 use tokio::sync::{Notify, mpsc};
 
 use super::scripted::{Connection, Scripted, key_of, value};
@@ -147,7 +146,7 @@ async fn more_replies_than_were_asked_for_close_the_connection() {
 }
 
 /// A server whose look-up of `/late` waits until it is told, and all behind it.
-async fn late(go: Arc<Notify>, timeout: Duration) -> (Scripted, crate::memcached::Client) {
+async fn late(go: Arc<Notify>, timeout: Duration) -> (Scripted, crate::Client) {
     let server = Scripted::start(move |mut connection: Connection| {
         let go = Arc::clone(&go);
         async move {

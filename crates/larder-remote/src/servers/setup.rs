@@ -3,10 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::memcached::{
-    Client, Codings, Deletion, LookedUp, Memcached, MemcachedSettings, Placement, RemoteServer,
-};
-use crate::{Address, RemoteKey, SystemNames};
+use crate::memcached::{Codings, MemcachedSettings, Placement, RemoteServer};
+use crate::{Address, Client, Deletion, LookedUp, RemoteKey, RemoteSettings, RemoteStore, SystemNames};
 use bytes::Bytes;
 use larder_http::time::Clock;
 use larder_observe::{Diagnostics, Exposition};
@@ -31,7 +29,8 @@ pub fn settings(addresses: &[Address]) -> MemcachedSettings {
 
 pub fn start(settings: MemcachedSettings) -> Client {
     let names = Arc::new(SystemNames);
-    Client::new(Memcached::start(settings, names, Clock::default(), &Diagnostics::silent()).unwrap())
+    let settings = RemoteSettings::Memcached(settings);
+    Client::new(RemoteStore::start(settings, names, Clock::default(), &Diagnostics::silent()).unwrap())
 }
 
 /// A client of one server.
@@ -40,7 +39,7 @@ pub fn client(address: &Address) -> Client {
 }
 
 pub fn key(text: &str) -> RemoteKey {
-    RemoteKey::new(text.to_owned())
+    RemoteKey::of_memcached(text.to_owned())
 }
 
 /// The body under `text`, or what else the look-up came to.

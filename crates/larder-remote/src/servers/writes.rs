@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::memcached::{LookedUp, Offered};
+use crate::{LookedUp, Offered};
 use parking_lot::Mutex;
 
 use super::real::{Listens as _, Server};

@@ -16,8 +16,7 @@ use larder_cache::{CachePolicy, StoredHead};
 use larder_http::fields::surrogate::SURROGATE_CONTROL;
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
-use larder_remote::Unfit;
-use larder_remote::memcached::{Found, Ttl};
+use larder_remote::{Found, Ttl, Unfit};
 use larder_tier::Entry;
 
 #[cfg(feature = "fuzzing")]
@@ -86,33 +85,31 @@ impl NotWritten {
             Self::ByApplication => "The store is not written to by larder: its values are the application's.",
             Self::Host => {
                 "Its host is none of the store's, or it was asked for at a port that the key of values does not hold: \
-                 it is not written to memcached."
+                 it is not written as a value."
             }
-            Self::KeyParts => "Its key has more than the URL: it is not written to memcached.",
+            Self::KeyParts => "Its key has more than the URL: it is not written as a value.",
             Self::Status => {
-                "A value is served as 200 and whole, which this is not: it is not written to memcached."
+                "A value is served as 200 and whole, which this is not: it is not written as a value."
             }
             Self::Varies => {
-                "It varies, and a value answers every request alike: it is not written to memcached."
+                "It varies, and a value answers every request alike: it is not written as a value."
             }
-            Self::Cookies => "It sets cookies: it is not written to memcached.",
-            Self::Coding => "It has a content coding: it is not written to memcached.",
+            Self::Cookies => "It sets cookies: it is not written as a value.",
+            Self::Coding => "It has a content coding: it is not written as a value.",
             Self::Tags => {
                 "It has tags or cache groups, and purges by these do not reach what memory has forgotten: it is not written \
-                 to memcached."
+                 as a value."
             }
-            Self::Type => "Its type is not the store's default_type: it is not written to memcached.",
-            Self::Template => {
-                "It is a template, which bytes alone do not say: it is not written to memcached."
-            }
+            Self::Type => "Its type is not the store's default_type: it is not written as a value.",
+            Self::Template => "It is a template, which bytes alone do not say: it is not written as a value.",
             Self::Assumed => {
                 "Its lifetime is the rule's ttl or override_ttl, or a guess, and a value answers every visitor: it is not \
-                 written to memcached."
+                 written as a value."
             }
             Self::Lifetime => {
-                "It is fresh for less than a second, or has to be validated before each use: it is not written to memcached."
+                "It is fresh for less than a second, or has to be validated before each use: it is not written as a value."
             }
-            Self::Length => "It is longer than a value may be: it is not written to memcached.",
+            Self::Length => "It is longer than a value may be: it is not written as a value.",
         }
     }
 }

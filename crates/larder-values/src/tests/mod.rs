@@ -18,7 +18,7 @@ use larder_http::target::Target;
 use larder_http::time::{Clock, Now};
 use larder_observe::{Diagnostics, Exposition};
 use larder_remote::memcached::{Codings, MemcachedSettings, Placement, RemoteServer};
-use larder_remote::{Address, SystemNames};
+use larder_remote::{Address, RemoteSettings, SystemNames};
 use larder_testkit::memcached::Server;
 use larder_tier::{Ask, Asked, CacheKey, Entry, Keep};
 
@@ -103,13 +103,13 @@ impl Fixture {
     fn with(settings: ValuesSettings) -> Self {
         let server = Server::start();
         let address = Address::Unix(server.socket());
-        let servers = MemcachedSettings {
+        let servers = RemoteSettings::Memcached(MemcachedSettings {
             servers: vec![RemoteServer { address, weight: 1 }],
             placement: Placement::Ketama,
             timeout: settings.timeout,
             max_object: 1 << 20,
             codings: Codings::default(),
-        };
+        });
         let clock = Clock::default();
         let names = Arc::new(SystemNames);
         let values = Values::start(settings, servers, names, &clock, &Diagnostics::silent()).unwrap();

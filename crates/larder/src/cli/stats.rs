@@ -208,7 +208,7 @@ fn values(stats: &Value) -> Table {
     let right = |name| (name, Lean::Right);
     let mut table = Table::new(&[
         ("STORE", Lean::Left),
-        ("MEMCACHED", Lean::Left),
+        ("VALUES IN", Lean::Left),
         ("STATE", Lean::Left),
         right("LOOK-UPS"),
         right("FOUND"),
@@ -221,7 +221,8 @@ fn values(stats: &Value) -> Table {
             let failed = ["failed", "skipped"].map(|result| lookups[result].as_u64().unwrap_or_default());
             table.row([
                 word(&store["name"]),
-                word(&server["server"]),
+                server["kind"].as_str().map_or(String::new(), |kind| format!("{kind} "))
+                    + &word(&server["server"]),
                 word(&server["state"]),
                 count(sum(lookups)),
                 number(&lookups["found"]),

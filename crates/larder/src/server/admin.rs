@@ -326,9 +326,10 @@ fn server_stats(report: ServerReport) -> ServerStats {
 }
 
 fn remote_stats(report: larder_remote::ServerReport) -> RemoteServerStats {
-    let larder_remote::ServerReport { server, is_up, lookups, writes, queued_bytes } = report;
+    let larder_remote::ServerReport { kind, server, is_up, lookups, writes, queued_bytes } = report;
     let state = if is_up { "up" } else { "left-alone" };
     RemoteServerStats {
+        kind,
         server,
         state,
         lookups: lookups.into_iter().collect(),

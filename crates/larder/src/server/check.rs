@@ -42,7 +42,8 @@ pub(crate) fn build(config: &Config, clock: Clock, diagnostics: Diagnostics) -> 
     let metrics = Arc::new(Metrics::new(1, larder_proxy::vocabulary(), clock.now().wall, version));
     let mut config = config.clone();
     for (_, store) in &mut config.stores {
-        (store.disks, store.files, store.memcached) = (Vec::new(), None, None);
+        (store.disks, store.files) = (Vec::new(), None);
+        (store.memcached, store.redis) = (None, None);
     }
     let wiring = Wiring::new(Arc::clone(&metrics), clock.clone(), diagnostics.clone(), Arc::default());
     let (settings, _) = wiring.draft(&config, &Shares::unlimited())?;

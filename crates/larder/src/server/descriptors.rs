@@ -158,9 +158,10 @@ fn wanted(store: &larder_config::Store, workers: usize) -> Wanted {
     let disks = store.disks.iter().map(|disk| disk_settings(disk, None, FilesMax::default()).files_wanted());
     let files = store.files.iter().map(|_| FilesSettings::WANTED);
     // To each server one of each worker, of the admin's thread and of the writer, and a probe.
-    let connections = |memcached: &larder_config::Memcached| memcached.servers.len() * (workers + 3);
-    let connections =
-        store.memcached.iter().map(connections).map(|count| Wanted { least: count, most: count });
+    let servers = store.memcached.iter().map(|memcached| memcached.servers.len());
+    let servers = servers.chain(store.redis.iter().map(|_| 1));
+    let connections = servers.map(|servers| servers * (workers + 3));
+    let connections = connections.map(|count| Wanted { least: count, most: count });
     Wanted::sum(disks.chain(files).chain(connections))
 }
 

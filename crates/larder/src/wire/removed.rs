@@ -50,7 +50,8 @@ pub(super) fn is_same_place(one: &larder_config::Store, other: &larder_config::S
         files.map(|files| (files.path.clone(), files.mode, files.default_type.clone()))
     };
     let place = |config: &larder_config::Store| {
-        (config.disks.clone(), config.layout, config.idle, config.memcached.clone(), files(config))
+        let values = (config.memcached.clone(), config.redis.clone());
+        (config.disks.clone(), config.layout, config.idle, values, files(config))
     };
     place(one) == place(other)
 }

@@ -116,7 +116,7 @@ impl DraftStore {
         let (old, new) = (&known?.config, &self.known.config);
         // The caps on files change at once.
         (!is_same_place(old, new)).then(|| {
-            format!("stores.{name}: disks, layout, idle, memcached and where files lie change at a restart")
+            format!("stores.{name}: disks, layout, idle, memcached, redis and where files lie change at a restart")
         })
     }
 }
@@ -158,8 +158,7 @@ fn behind(config: &larder_config::Store, surroundings: &Surroundings<'_>) -> Res
         let files = open_file_store(files, max_object, clock, open_files)?;
         return Ok(Behind { tiers: vec![files as Arc<StoreTier>], values: None });
     }
-    if let Some(memcached) = &config.memcached {
-        let values = values::start(memcached, max_object, clock, diagnostics)?;
+    if let Some(values) = values::start(config, clock, diagnostics)? {
         return Ok(Behind { tiers: vec![Arc::clone(&values) as Arc<StoreTier>], values: Some(values) });
     }
     let disks = disks(config, clock, open_files).map(|disks| disks as Arc<StoreTier>);

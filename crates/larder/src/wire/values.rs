@@ -1,29 +1,87 @@
-//! Values in memcached of a store of the config, put to work.
+//! Values in memcached or Redis of a store of the config, put to work.
 //!
 //! In: what the config says of them, and which sites use the store. Out: the tier, and the hosts that it is for. Which servers, keys and
 //! formats there are is decided when the store is made; the hosts are those of the config in force.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use http::HeaderValue;
 use larder_cache::purge::Scope;
-use larder_config::{CacheMode, Config, Memcached, Name, Settings, Site, ValueKeyPart};
+use larder_config::{
+    CacheMode, Config, MediaType, Memcached, Name, Redis, RedisPlace, Settings, Site, ValueFormat, ValueKey,
+    ValueKeyPart,
+};
 use larder_http::time::Clock;
 use larder_observe::Diagnostics;
 use larder_remote::memcached::{Codings, MemcachedSettings, Placement, RemoteServer};
-use larder_remote::{Address, RemoteError, SystemNames};
+use larder_remote::redis::{Password, RedisSettings};
+use larder_remote::{Address, RemoteError, RemoteSettings, SystemNames};
 use larder_values::{Format, KeyPart, KeyTemplate, ServedHosts, Values, ValuesSettings};
 
-/// Starts the tier. No server is connected before something is asked or written.
+/// Starts the tier, where the store has one. No server is connected before something is asked or written.
 ///
 /// # Errors
 /// The servers are outside of their bounds together, or there is no thread.
 pub(super) fn start(
-    config: &Memcached,
-    max_object: u64,
+    config: &larder_config::Store,
     clock: &Clock,
     diagnostics: &Diagnostics,
-) -> Result<Arc<Values>, RemoteError> {
-    let servers = MemcachedSettings {
+) -> Result<Option<Arc<Values>>, RemoteError> {
+    let max_object = config.max_object_bytes();
+    let (said, servers) = match (&config.memcached, &config.redis) {
+        (Some(memcached), _) => (Said::of_memcached(memcached), in_memcached(memcached, max_object)?),
+        (None, Some(redis)) => (Said::of_redis(redis), in_redis(redis, max_object)),
+        (None, None) => return Ok(None),
+    };
+    let settings = said.settings(max_object);
+    Values::start(settings, servers, Arc::new(SystemNames), clock, diagnostics).map(Some)
+}
+
+/// What is said of values, wherever they lie.
+struct Said<'a> {
+    key: &'a ValueKey,
+    format: ValueFormat,
+    near: Duration,
+    timeout: Duration,
+    default_type: &'a MediaType,
+    write: bool,
+}
+
+impl<'a> Said<'a> {
+    fn of_memcached(config: &'a Memcached) -> Self {
+        let Memcached { key, format, near, timeout, default_type, write, .. } = config;
+        Self { key, format: *format, near: *near, timeout: *timeout, default_type, write: *write }
+    }
+
+    fn of_redis(config: &'a Redis) -> Self {
+        let Redis { key, format, near, timeout, default_type, write, .. } = config;
+        Self { key, format: *format, near: *near, timeout: *timeout, default_type, write: *write }
+    }
+
+    fn settings(&self, max_object: u64) -> ValuesSettings {
+        ValuesSettings {
+            key: KeyTemplate::new(self.key.parts().iter().map(part).collect()),
+            format: match self.format {
+                ValueFormat::Body => Format::Body,
+                ValueFormat::Http => Format::Http,
+            },
+            near: self.near,
+            // A checked config has a type that can be a field's value.
+            default_type: self
+                .default_type
+                .as_str()
+                .parse()
+                .unwrap_or(HeaderValue::from_static("application/octet-stream")),
+            write: self.write,
+            max_object,
+            timeout: self.timeout,
+        }
+    }
+}
+
+fn in_memcached(config: &Memcached, max_object: u64) -> Result<RemoteSettings, RemoteError> {
+    Ok(RemoteSettings::Memcached(MemcachedSettings {
         servers: servers(config)?,
         placement: match config.ring {
             larder_config::Ring::Ketama => Placement::Ketama,
@@ -33,25 +91,21 @@ pub(super) fn start(
         timeout: config.timeout,
         max_object: usize::try_from(max_object).unwrap_or(usize::MAX),
         codings: Codings { gzip_flag: config.gzip_flag, zlib_flag: config.zlib_flag },
-    };
-    let settings = ValuesSettings {
-        key: KeyTemplate::new(config.key.parts().iter().map(part).collect()),
-        format: match config.format {
-            larder_config::ValueFormat::Body => Format::Body,
-            larder_config::ValueFormat::Http => Format::Http,
+    }))
+}
+
+fn in_redis(config: &Redis, max_object: u64) -> RemoteSettings {
+    RemoteSettings::Redis(RedisSettings {
+        address: match &config.url.place {
+            RedisPlace::Tcp { host, port } => Address::Tcp { host: host.clone(), port: *port },
+            RedisPlace::Unix(path) => Address::Unix(path.clone()),
         },
-        near: config.near,
-        // A checked config has a type that can be a field's value.
-        default_type: config
-            .default_type
-            .as_str()
-            .parse()
-            .unwrap_or(http::HeaderValue::from_static("application/octet-stream")),
-        write: config.write,
-        max_object,
+        user: config.url.user.clone(),
+        password: config.url.password.as_ref().map(Password::new),
+        database: config.url.database,
         timeout: config.timeout,
-    };
-    Values::start(settings, servers, Arc::new(SystemNames), clock, diagnostics)
+        max_object: usize::try_from(max_object).unwrap_or(usize::MAX),
+    })
 }
 
 fn servers(config: &Memcached) -> Result<Vec<RemoteServer>, RemoteError> {

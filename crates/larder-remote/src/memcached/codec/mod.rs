@@ -1,6 +1,7 @@
 //! The protocol's words: requests are written, replies are read.
 //!
-//! In: a [`Request`], or the bytes that a server sends. Out: bytes, or [`Reply`]s. Pure: no socket, no clock.
+//! In: a [`Request`](crate::request::Request), or the bytes that a server sends. Out: bytes, or
+//! [`Reply`](crate::reply::Reply)s. Pure: no socket, no clock.
 //!
 //! Look-ups are meta commands (`mg key k v f t`) where a server knows them, because only these tell the time that a value has left, and
 //! repeat the key. Writing and deleting are the classic `set` and `delete` with every server. The meta commands for them say nothing
@@ -10,9 +11,8 @@
 mod reply;
 mod request;
 
-pub use reply::Ttl;
-pub(crate) use reply::{Decoder, Malformed, Reply, Value};
-pub(crate) use request::{Dialect, Request};
+pub(crate) use reply::{Decoder, Malformed};
+pub(crate) use request::Dialect;
 
 /// The end of every line.
 const LINE_END: &[u8] = b"\r\n";

@@ -11,54 +11,12 @@ use std::time::Duration;
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::LINE_END;
+use crate::reply::{Reply, Ttl, Value};
 
 /// The longest line: a key of 250 bytes, some numbers, or the text of an error.
 const LINE_MAX: usize = 2048;
 /// What is reserved for a value before any of it has arrived.
 const RESERVED: usize = 64 * 1024;
-
-/// How long a value stays where it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ttl {
-    /// The server does not tell: the classic commands have no word for it.
-    Unknown,
-    /// Until it is removed.
-    Unlimited,
-    /// For so long, in whole seconds.
-    Left(Duration),
-}
-
-/// A value as it came.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Value {
-    pub(crate) key: Bytes,
-    pub(crate) flags: u32,
-    pub(crate) ttl: Ttl,
-    /// Its application has marked it stale (`X`).
-    pub(crate) is_stale: bool,
-    /// Somebody is to write it anew (`W`, `Z`). An empty value with this mark only holds the place.
-    pub(crate) is_awaited: bool,
-    pub(crate) body: Bytes,
-}
-
-/// The reply to one request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Reply {
-    Value(Value),
-    /// Nothing is there. Newer servers repeat the key.
-    Absent(Option<Bytes>),
-    Stored,
-    NotStored,
-    Deleted,
-    NotFound,
-    NoOp,
-    /// The command is not known.
-    Unknown,
-    /// The request was wrong, in the server's words.
-    ClientError(String),
-    /// The server cannot, in its words.
-    ServerError(String),
-}
 
 /// Why what came is no reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,12 @@
-//! What is asked, and how it is written.
+//! How requests are written.
 //!
-//! In: a request with a key that servers take. Out: its bytes. Nothing in a [`RemoteKey`] can end a line or a word, so a
-//! request is always one request.
+//! In: a request with a key that memcached takes (`RemoteKey::of_memcached`). Out: its bytes. Nothing in such a key
+//! can end a line or a word, so a request is always one request. Flags are the application's, and larder writes none.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{BufMut, BytesMut};
 
 use super::LINE_END;
-use crate::key::RemoteKey;
+use crate::request::Request;
 
 /// Which commands a server knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,25 +15,6 @@ pub(crate) enum Dialect {
     Meta,
     /// It does not: older ones, and many proxies.
     Classic,
-}
-
-/// One request. Each has exactly one reply.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Request {
-    /// Look a value up.
-    Get(RemoteKey),
-    /// Put a value there.
-    Set {
-        key: RemoteKey,
-        flags: u32,
-        /// As the protocol has it: 0 for ever, seconds up to 30 days, beyond that a date.
-        expires: u64,
-        value: Bytes,
-    },
-    /// Remove a value.
-    Delete(RemoteKey),
-    /// Nothing, but with a reply.
-    NoOp,
 }
 
 impl Request {
@@ -47,11 +28,11 @@ impl Request {
                     out.put_slice(b" k v f t");
                 }
             }
-            Self::Set { key, flags, expires, value } => {
+            Self::Set { key, expires, value } => {
                 out.reserve(key.as_bytes().len() + value.len() + 64);
                 out.put_slice(b"set ");
                 out.put_slice(key.as_bytes());
-                out.put_slice(format!(" {flags} {expires} {}", value.len()).as_bytes());
+                out.put_slice(format!(" 0 {expires} {}", value.len()).as_bytes());
                 out.put_slice(LINE_END);
                 out.put_slice(value);
             }
@@ -69,9 +50,11 @@ impl Request {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use bytes::Bytes;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::key::RemoteKey;
 
     fn check(request: &Request, dialect: Dialect, written: &[u8]) {
         let mut out = BytesMut::new();
@@ -81,12 +64,12 @@ mod tests {
 
     #[test]
     fn requests_are_written_as_the_protocol_has_them() {
-        let key = || RemoteKey::new(&b"/a?b=1"[..]);
+        let key = || RemoteKey::of_memcached(&b"/a?b=1"[..]);
         check(&Request::Get(key()), Dialect::Meta, b"mg /a?b=1 k v f t\r\n");
         check(&Request::Get(key()), Dialect::Classic, b"get /a?b=1\r\n");
-        let set = Request::Set { key: key(), flags: 3, expires: 60, value: Bytes::from_static(b"a\r\nb") };
+        let set = Request::Set { key: key(), expires: 60, value: Bytes::from_static(b"a\r\nb") };
         for dialect in [Dialect::Meta, Dialect::Classic] {
-            check(&set, dialect, b"set /a?b=1 3 60 4\r\na\r\nb\r\n");
+            check(&set, dialect, b"set /a?b=1 0 60 4\r\na\r\nb\r\n");
             check(&Request::Delete(key()), dialect, b"delete /a?b=1\r\n");
             check(&Request::NoOp, dialect, b"mn\r\n");
         }
@@ -100,7 +83,7 @@ mod tests {
             let (line, rest) = (&bytes[..end], &bytes[end + 2..]);
             let words: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
             let number = |at: usize| std::str::from_utf8(words[at]).unwrap().parse::<u64>().unwrap();
-            let key = || RemoteKey::new(words[1].to_vec());
+            let key = || RemoteKey::of_memcached(words[1].to_vec());
             bytes = rest;
             requests.push(match words[0] {
                 b"mg" => {
@@ -115,8 +98,8 @@ mod tests {
                     let value = Bytes::copy_from_slice(&rest[..length]);
                     assert_eq!(&rest[length..length + 2], b"\r\n");
                     bytes = &rest[length + 2..];
-                    let flags = u32::try_from(number(2)).unwrap();
-                    Request::Set { key: key(), flags, expires: number(3), value }
+                    assert_eq!(number(2), 0);
+                    Request::Set { key: key(), expires: number(3), value }
                 }
                 other => panic!("no command: {other:?}"),
             });
@@ -127,7 +110,7 @@ mod tests {
     fn key() -> impl Strategy<Value = RemoteKey> {
         // What is a replacement already stays one when it is read again, so it is left out here.
         proptest::collection::vec(any::<u8>(), 0..260)
-            .prop_map(RemoteKey::new)
+            .prop_map(RemoteKey::of_memcached)
             .prop_filter("a replacement", |key| !key.as_bytes().starts_with(b"sha256-"))
     }
 
@@ -136,9 +119,8 @@ mod tests {
             key().prop_map(Request::Get),
             key().prop_map(Request::Delete),
             Just(Request::NoOp),
-            (key(), any::<u32>(), any::<u64>(), proptest::collection::vec(any::<u8>(), 0..200)).prop_map(
-                |(key, flags, expires, value)| Request::Set { key, flags, expires, value: value.into() }
-            ),
+            (key(), any::<u64>(), proptest::collection::vec(any::<u8>(), 0..200))
+                .prop_map(|(key, expires, value)| Request::Set { key, expires, value: value.into() }),
         ]
     }
 

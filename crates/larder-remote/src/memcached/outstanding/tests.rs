@@ -12,7 +12,7 @@ use tokio::sync::oneshot::Receiver;
 
 use super::*;
 use crate::deadline::Limits;
-use crate::memcached::codec::{Ttl, Value};
+use crate::reply::{Ttl, Value};
 
 const TIMEOUT: Duration = Duration::from_millis(200);
 
@@ -23,7 +23,7 @@ fn ask(room: &Arc<Semaphore>, request: Request, at: Instant) -> (Ask, Receiver<A
 }
 
 fn key(n: usize) -> RemoteKey {
-    RemoteKey::new(format!("/{n}"))
+    RemoteKey::of_memcached(format!("/{n}"))
 }
 
 fn value(n: usize) -> Reply {
@@ -98,7 +98,7 @@ fn check(request: Request, reply: Reply, is_own: bool) {
 #[test]
 fn only_a_reply_to_what_was_asked_is_taken() {
     let get = || Request::Get(key(1));
-    let set = || Request::Set { key: key(1), flags: 0, expires: 0, value: Bytes::new() };
+    let set = || Request::Set { key: key(1), expires: 0, value: Bytes::new() };
     let delete = || Request::Delete(key(1));
     let named = |n| Reply::Absent(Some(Bytes::copy_from_slice(key(n).as_bytes())));
     check(get(), value(1), true);

@@ -1,10 +1,11 @@
-//! A store with values in memcached, before a real origin and with Debian's memcached: what an application puts there is what clients
-//! get, and what becomes of them when the server does not behave.
+//! A store with values in memcached or Redis, before a real origin and with Debian's servers: what an application puts there is what
+//! clients get, and what becomes of them when the server does not behave.
 
 mod crowd;
 mod faults;
 mod found;
 mod purged;
+mod redis;
 mod written;
 
 use std::path::{Path, PathBuf};

@@ -10,21 +10,22 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::codec::{Reply, Request, Ttl, Value};
-use super::connection::Link;
-use super::servers::Memcached;
-use super::value::decoded;
 use crate::deadline::Limits;
 use crate::error::{Failure, Unfit};
 use crate::key::RemoteKey;
+use crate::link::Link;
+use crate::memcached::decoded;
 use crate::metrics::{Counters, Result as Counted};
+use crate::reply::{Reply, Ttl, Value};
+use crate::request::Request;
+use crate::store::RemoteStore;
 
 /// A value, decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// Its bytes.
     pub body: Bytes,
-    /// The application's flags.
+    /// The application's flags, where the server has such.
     pub flags: u32,
     /// How long it stays there.
     pub ttl: Ttl,
@@ -48,21 +49,20 @@ pub enum LookedUp<T> {
 /// One worker's connections.
 #[derive(Debug)]
 pub struct Client {
-    shared: Arc<Memcached>,
+    shared: Arc<RemoteStore>,
     links: Box<[Link]>,
 }
 
 impl Client {
     /// A client for one worker, of whatever all of them share. Nothing is connected before something is asked.
-    pub fn new(shared: Arc<Memcached>) -> Self {
-        let (limits, max) = (Limits::waited_for(shared.settings().timeout), shared.settings().max_object);
-        let link = |server| Link::new(Arc::clone(server), limits, max);
-        let links = shared.members().iter().map(|member| link(&member.server)).collect();
+    pub fn new(shared: Arc<RemoteStore>) -> Self {
+        let limits = Limits::waited_for(shared.timeout());
+        let links = shared.members().iter().map(|member| member.link(limits)).collect();
         Self { shared, links }
     }
 
     /// What all workers share.
-    pub fn shared(&self) -> &Arc<Memcached> {
+    pub fn shared(&self) -> &Arc<RemoteStore> {
         &self.shared
     }
 
@@ -87,6 +87,7 @@ impl Client {
                 member.server.refused(&text);
                 LookedUp::Failed(Failure::Refused)
             }
+            Ok(Reply::NoValue) => LookedUp::Unfit(Unfit::Malformed),
             Ok(_) => LookedUp::Absent,
             Err(Failure::Skipped) => LookedUp::Skipped,
             Err(failure) => LookedUp::Failed(failure),
@@ -101,8 +102,7 @@ impl Client {
         if is_stale || is_awaited && body.is_empty() {
             return LookedUp::Absent;
         }
-        let settings = self.shared.settings();
-        let body = decoded(body, flags, settings.codings, settings.max_object);
+        let body = decoded(body, flags, self.shared.codings(), self.shared.max_object());
         let judged = body.map_err(|_| Unfit::Malformed).and_then(|body| judge(Found { body, flags, ttl }));
         judged.map_or_else(LookedUp::Unfit, LookedUp::Found)
     }

@@ -1,4 +1,4 @@
-//! The servers of one store, as the process has them.
+//! The values of one store, as the process has them.
 //!
 //! In: settings. Out: what all workers share, the way to write and delete, and the figures. One thread with a runtime of
 //! its own writes, and probes servers that fail. It ends with the last handle, after what can still be written.
@@ -13,55 +13,68 @@ use larder_observe::{Diagnostics, Exposition};
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 
-use super::connection::Link;
-use super::expiry::expires;
-use super::queue::{Confirm, Deletion, Job, Offered, Queue};
-use super::ring::Ring;
-use super::server::Server;
-use super::settings::MemcachedSettings;
-use super::writer::write;
 use crate::address::Resolve;
 use crate::deadline::Limits;
 use crate::error::RemoteError;
 use crate::key::RemoteKey;
+use crate::link::Link;
+use crate::memcached::Codings;
 use crate::metrics::{ServerReport, Write};
+use crate::probe::probe;
+use crate::protocol::Dialer;
+use crate::queue::{Confirm, Deletion, Job, Offered, Queue};
+use crate::server::Server;
+use crate::settings::{RemoteSettings, Terms};
+use crate::writer::write;
 
 /// Look-ups of names that wait at once in the writer's thread: a resolver that hangs must not take more threads with each probe.
 const NAMES_AT_ONCE: usize = 4;
 
-/// Values in memcached, for the whole process.
-pub struct Memcached {
-    settings: MemcachedSettings,
-    ring: Ring,
+/// Values in other programs' memory, for the whole process.
+pub struct RemoteStore {
+    terms: Terms,
     members: Box<[Member]>,
     clock: Clock,
 }
 
 /// A server, and what waits for it.
-pub(super) struct Member {
-    pub(super) server: Arc<Server>,
+pub(crate) struct Member {
+    pub(crate) server: Arc<Server>,
+    dialer: Arc<Dialer>,
     queue: Arc<Queue>,
 }
 
-impl Memcached {
+impl Member {
+    /// A new way to it.
+    pub(crate) fn link(&self, limits: Limits) -> Link {
+        Link::new(Arc::clone(&self.server), Arc::clone(&self.dialer), limits)
+    }
+}
+
+impl RemoteStore {
     /// Starts the writer. No server is connected before something is asked or written.
     ///
     /// # Errors
     /// The settings are outside of their bounds, or there is no thread.
     pub fn start(
-        settings: MemcachedSettings,
+        settings: RemoteSettings,
         names: Arc<dyn Resolve>,
         clock: Clock,
         diagnostics: &Diagnostics,
     ) -> Result<Arc<Self>, RemoteError> {
-        settings.check()?;
-        let ring = Ring::new(settings.placement, &settings.servers);
+        let terms = settings.into_terms()?;
         let member = |address: &crate::Address| Member {
-            server: Arc::new(Server::new(address.clone(), Arc::clone(&names), diagnostics.clone())),
+            server: Arc::new(Server::new(terms.kind, address, diagnostics.clone())),
+            dialer: Arc::new(Dialer {
+                protocol: terms.protocol.clone(),
+                address: address.clone(),
+                names: Arc::clone(&names),
+                value_max: terms.max_object,
+            }),
             queue: Arc::default(),
         };
-        let members: Box<[Member]> = settings.servers.iter().map(|server| member(&server.address)).collect();
-        let started = Arc::new(Self { settings, ring, members, clock });
+        let members = terms.addresses.iter().map(member).collect();
+        let started = Arc::new(Self { terms, members, clock });
         started.start_writer()?;
         Ok(started)
     }
@@ -72,42 +85,49 @@ impl Memcached {
             .max_blocking_threads(NAMES_AT_ONCE)
             .build()
             .map_err(RemoteError::Thread)?;
-        let (timeout, value_max) = (self.settings.timeout, self.settings.max_object);
-        let shares: Vec<_> =
-            self.members.iter().map(|m| (Arc::clone(&m.server), Arc::clone(&m.queue))).collect();
+        let timeout = self.terms.timeout;
+        let share = |member: &Member| {
+            let link = member.link(Limits::unattended(timeout));
+            (Arc::clone(&member.server), Arc::clone(&member.dialer), Arc::clone(&member.queue), link)
+        };
+        let shares: Vec<_> = self.members.iter().map(share).collect();
         let run = move || {
             runtime.block_on(async {
                 let (mut writing, mut probing) = (JoinSet::new(), JoinSet::new());
-                for (server, queue) in shares {
-                    let link = Link::new(Arc::clone(&server), Limits::unattended(timeout), value_max);
+                for (server, dialer, queue, link) in shares {
                     writing.spawn(write(Arc::clone(&server), queue, link));
-                    probing.spawn(async move { server.probe(timeout).await });
+                    probing.spawn(async move { probe(&server, &dialer, timeout).await });
                 }
                 while writing.join_next().await.is_some() {}
             });
             // A look-up of a name may still wait on its thread.
             runtime.shutdown_background();
         };
-        let thread = std::thread::Builder::new().name("memcached".into()).spawn(run);
+        let thread = std::thread::Builder::new().name(self.terms.kind.into()).spawn(run);
         thread.map(drop).map_err(RemoteError::Thread)
+    }
+
+    /// The key for a name that a template has made of a request.
+    pub fn key(&self, name: Bytes) -> RemoteKey {
+        (self.terms.key)(name)
     }
 
     /// Queues a value to be written; it stays for `lifetime`. Never waits.
     pub fn set(&self, key: &RemoteKey, value: Bytes, lifetime: Duration) -> Offered {
         let Some(member) = self.member(key) else { return Offered::Failing };
         let counters = member.server.counters();
-        if value.len() > self.settings.max_object {
+        if value.len() > self.terms.max_object {
             counters.wrote(Write::TooLarge);
             return Offered::TooLarge;
         }
-        let Some(expires) = expires(lifetime, self.clock.now().wall) else {
+        let Some(expires) = (self.terms.expires)(lifetime, self.clock.now().wall) else {
             return Offered::TooShort;
         };
         if !member.server.may_ask() {
             counters.wrote(Write::Failing);
             return Offered::Failing;
         }
-        match member.queue.offer(Job::Set { key: key.clone(), flags: 0, expires, value }) {
+        match member.queue.offer(Job::Set { key: key.clone(), expires, value }) {
             true => Offered::Queued,
             false => {
                 counters.wrote(Write::Full);
@@ -162,14 +182,20 @@ impl Memcached {
         self.member(key).is_some_and(|member| member.server.may_ask())
     }
 
-    /// The address of the server of `key`.
-    pub fn server_of(&self, key: &RemoteKey) -> Option<&str> {
-        self.member(key).map(|member| member.server.label())
+    /// All servers in words, in the order of the settings: what they are, and where.
+    pub fn told(&self) -> Vec<String> {
+        self.members.iter().map(|member| member.server.told()).collect()
+    }
+
+    /// The server of `key`, in words.
+    pub fn told_of(&self, key: &RemoteKey) -> Option<String> {
+        self.member(key).map(|member| member.server.told())
     }
 
     /// The figures of all servers, in the order of the settings.
     pub fn reports(&self) -> Vec<ServerReport> {
-        let report = |Member { server, queue }: &Member| ServerReport {
+        let report = |Member { server, queue, .. }: &Member| ServerReport {
+            kind: server.kind(),
             server: server.label().to_owned(),
             is_up: server.may_ask(),
             lookups: server.counters().lookups().collect(),
@@ -181,22 +207,30 @@ impl Memcached {
 
     /// Adds the samples of all servers.
     pub fn expose(&self, store: &str, out: &mut Exposition) {
-        for Member { server, queue } in &self.members {
+        for Member { server, queue, .. } in &self.members {
             server.counters().expose(store, server.label(), server.breaker(), queue.bytes(), out);
         }
     }
 
-    pub(super) fn settings(&self) -> &MemcachedSettings {
-        &self.settings
+    pub(crate) fn timeout(&self) -> Duration {
+        self.terms.timeout
     }
 
-    pub(super) fn members(&self) -> &[Member] {
+    pub(crate) fn max_object(&self) -> usize {
+        self.terms.max_object
+    }
+
+    pub(crate) fn codings(&self) -> Codings {
+        self.terms.codings
+    }
+
+    pub(crate) fn members(&self) -> &[Member] {
         &self.members
     }
 
     /// The place of the server of `key` among all.
-    pub(super) fn place(&self, key: &RemoteKey) -> usize {
-        self.ring.place(key.as_bytes())
+    pub(crate) fn place(&self, key: &RemoteKey) -> usize {
+        self.terms.ring.place(key.as_bytes())
     }
 
     fn member(&self, key: &RemoteKey) -> Option<&Member> {
@@ -204,13 +238,13 @@ impl Memcached {
     }
 }
 
-impl Drop for Memcached {
+impl Drop for RemoteStore {
     fn drop(&mut self) {
         self.members.iter().for_each(|member| member.queue.close());
     }
 }
 
-impl fmt::Debug for Memcached {
+impl fmt::Debug for RemoteStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let servers = self.members.iter().map(|member| &member.server);
         f.debug_list().entries(servers).finish()

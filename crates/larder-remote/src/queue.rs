@@ -16,7 +16,7 @@ use crate::error::RemoteError;
 use crate::key::RemoteKey;
 
 /// The most bytes of a queue.
-pub(super) const BYTES_MAX: usize = 16 << 20;
+pub(crate) const BYTES_MAX: usize = 16 << 20;
 /// The most bytes for which a value still finds room.
 const VALUES_MAX: usize = BYTES_MAX / 4 * 3;
 /// The most deletions.
@@ -57,14 +57,14 @@ impl Deletion {
 }
 
 /// What is called once when the server has confirmed. Dropped instead, it never will.
-pub(super) struct Confirm(Box<dyn FnOnce() + Send>);
+pub(crate) struct Confirm(Box<dyn FnOnce() + Send>);
 
 impl Confirm {
-    pub(super) fn new(then: impl FnOnce() + Send + 'static) -> Self {
+    pub(crate) fn new(then: impl FnOnce() + Send + 'static) -> Self {
         Self(Box::new(then))
     }
 
-    pub(super) fn confirm(self) {
+    pub(crate) fn confirm(self) {
         (self.0)();
     }
 }
@@ -77,14 +77,14 @@ impl fmt::Debug for Confirm {
 
 /// An entry of the queue.
 #[derive(Debug)]
-pub(super) enum Job {
-    Set { key: RemoteKey, flags: u32, expires: u64, value: Bytes },
+pub(crate) enum Job {
+    Set { key: RemoteKey, expires: u64, value: Bytes },
     Delete { key: RemoteKey, confirm: Confirm },
 }
 
 impl Job {
     /// The bytes that it counts for.
-    pub(super) fn cost(&self) -> usize {
+    pub(crate) fn cost(&self) -> usize {
         match self {
             Self::Set { key, value, .. } => ENTRY + key.as_bytes().len() + value.len(),
             Self::Delete { key, .. } => ENTRY + key.as_bytes().len(),
@@ -98,7 +98,7 @@ impl Job {
 
 /// See the head of the file. The lock guards the entries and their sums; it is held for a push or for one batch.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(crate) struct Queue {
     entries: Mutex<Entries>,
     changed: Notify,
     emptied: Condvar,
@@ -115,7 +115,7 @@ struct Entries {
 
 impl Queue {
     /// Queues a value, if there is room.
-    pub(super) fn offer(&self, job: Job) -> bool {
+    pub(crate) fn offer(&self, job: Job) -> bool {
         let cost = job.cost();
         let mut entries = self.entries.lock();
         if entries.is_closed || entries.bytes.saturating_add(cost) > VALUES_MAX {
@@ -129,7 +129,7 @@ impl Queue {
     }
 
     /// Queues a deletion.
-    pub(super) fn delete(&self, key: RemoteKey) -> Result<Deletion, RemoteError> {
+    pub(crate) fn delete(&self, key: RemoteKey) -> Result<Deletion, RemoteError> {
         let (confirm, confirmed) = oneshot::channel();
         self.delete_then(
             key,
@@ -141,7 +141,7 @@ impl Queue {
     }
 
     /// The same, and calls `confirm` when it is confirmed.
-    pub(super) fn delete_then(&self, key: RemoteKey, confirm: Confirm) -> Result<(), RemoteError> {
+    pub(crate) fn delete_then(&self, key: RemoteKey, confirm: Confirm) -> Result<(), RemoteError> {
         let job = Job::Delete { key, confirm };
         let cost = job.cost();
         let mut entries = self.entries.lock();
@@ -157,7 +157,7 @@ impl Queue {
     }
 
     /// Waits until there is something. False when the queue is closed and empty.
-    pub(super) async fn wait(&self) -> bool {
+    pub(crate) async fn wait(&self) -> bool {
         loop {
             {
                 let entries = self.entries.lock();
@@ -174,7 +174,7 @@ impl Queue {
 
     /// Takes the oldest entries: at least one where there is one, and no more than `count` or `bytes`. They count until they are
     /// [settled](Queue::settle) or put back.
-    pub(super) fn take(&self, count: usize, bytes: usize) -> Vec<Job> {
+    pub(crate) fn take(&self, count: usize, bytes: usize) -> Vec<Job> {
         let (mut entries, mut batch, mut sum) = (self.entries.lock(), Vec::new(), 0_usize);
         while batch.len() < count {
             let next = entries.jobs.front().map(Job::cost);
@@ -189,7 +189,7 @@ impl Queue {
     }
 
     /// These are no longer there.
-    pub(super) fn settle(&self, cost: usize, deletions: usize) {
+    pub(crate) fn settle(&self, cost: usize, deletions: usize) {
         let mut entries = self.entries.lock();
         entries.bytes = entries.bytes.saturating_sub(cost);
         entries.deletions = entries.deletions.saturating_sub(deletions);
@@ -199,7 +199,7 @@ impl Queue {
     }
 
     /// Waits until nothing is queued and nothing is being written, until `until` at the longest. For a thread that may.
-    pub(super) fn drained(&self, until: Instant) -> bool {
+    pub(crate) fn drained(&self, until: Instant) -> bool {
         let mut entries = self.entries.lock();
         while entries.bytes > 0 {
             let left = until.saturating_duration_since(Instant::now());
@@ -213,7 +213,7 @@ impl Queue {
     }
 
     /// Puts entries that were taken in front of all others, in their order.
-    pub(super) fn put_back(&self, jobs: Vec<Job>) {
+    pub(crate) fn put_back(&self, jobs: Vec<Job>) {
         let mut entries = self.entries.lock();
         for job in jobs.into_iter().rev() {
             entries.jobs.push_front(job);
@@ -221,7 +221,7 @@ impl Queue {
     }
 
     /// Drops all values, and returns how many there were.
-    pub(super) fn drop_values(&self) -> usize {
+    pub(crate) fn drop_values(&self) -> usize {
         let mut entries = self.entries.lock();
         let before = entries.jobs.len();
         let mut cost = 0;
@@ -234,17 +234,17 @@ impl Queue {
     }
 
     /// Takes nothing more.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.entries.lock().is_closed = true;
         self.changed.notify_one();
     }
 
-    pub(super) fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.entries.lock().is_closed
     }
 
     /// Bytes that count.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.entries.lock().bytes
     }
 }
@@ -255,8 +255,12 @@ mod tests {
 
     use super::*;
 
+    fn key(name: &[u8]) -> RemoteKey {
+        RemoteKey::of_memcached(name.to_vec())
+    }
+
     fn set(name: &str, bytes: usize) -> Job {
-        Job::Set { key: RemoteKey::new(name.to_owned()), flags: 0, expires: 1, value: vec![0; bytes].into() }
+        Job::Set { key: key(name.as_bytes()), expires: 1, value: vec![0; bytes].into() }
     }
 
     fn names(jobs: &[Job]) -> Vec<String> {
@@ -274,7 +278,7 @@ mod tests {
         assert_eq!(queued, 11, "of a mebibyte and what an entry takes");
         assert!(queue.bytes() <= VALUES_MAX);
         let mut deletions = Vec::new();
-        let key = RemoteKey::new(vec![b'a'; 250]);
+        let key = key(&[b'a'; 250]);
         deletions.extend((0..DELETIONS_MAX).map_while(|_| queue.delete(key.clone()).ok()));
         assert!(matches!(queue.delete(key), Err(RemoteError::QueueFull)));
         assert!(queue.bytes() <= BYTES_MAX && deletions.len() > 10_000);
@@ -283,7 +287,7 @@ mod tests {
     #[test]
     fn deletions_are_bounded_by_their_number_too() {
         let queue = Queue::default();
-        let deletions: Vec<_> = (0..).map_while(|_| queue.delete(RemoteKey::new(&b"/"[..])).ok()).collect();
+        let deletions: Vec<_> = (0..).map_while(|_| queue.delete(key(b"/")).ok()).collect();
         assert_eq!(deletions.len(), DELETIONS_MAX);
     }
 
@@ -291,7 +295,7 @@ mod tests {
     async fn entries_leave_in_their_order_and_come_back_in_it() {
         let queue = Queue::default();
         assert!(queue.offer(set("a", 10)));
-        let _deletion = queue.delete(RemoteKey::new(&b"a"[..])).unwrap();
+        let _deletion = queue.delete(key(b"a")).unwrap();
         assert!(queue.offer(set("b", 10)));
         assert!(queue.wait().await);
         let batch = queue.take(2, 1 << 20);
@@ -318,7 +322,7 @@ mod tests {
     async fn values_are_dropped_and_deletions_stay() {
         let queue = Queue::default();
         assert!(queue.offer(set("a", 10)) && queue.offer(set("b", 10)));
-        let deletion = queue.delete(RemoteKey::new(&b"c"[..])).unwrap();
+        let deletion = queue.delete(key(b"c")).unwrap();
         assert_eq!(queue.drop_values(), 2);
         let mut rest = queue.take(9, 1 << 20);
         assert_eq!(names(&rest), ["-c"]);
@@ -334,9 +338,9 @@ mod tests {
     #[tokio::test]
     async fn a_closed_queue_takes_nothing_and_ends_when_it_is_empty() {
         let queue = Queue::default();
-        let deletion = queue.delete(RemoteKey::new(&b"c"[..])).unwrap();
+        let deletion = queue.delete(key(b"c")).unwrap();
         queue.close();
-        assert!(!queue.offer(set("a", 10)) && queue.delete(RemoteKey::new(&b"c"[..])).is_err());
+        assert!(!queue.offer(set("a", 10)) && queue.delete(key(b"c")).is_err());
         assert!(queue.wait().await);
         drop(queue.take(9, 1 << 20));
         assert!(!queue.wait().await);

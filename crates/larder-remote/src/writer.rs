@@ -6,7 +6,7 @@
 //!
 //! A value whose reply is lost may still be stored: the server may have its bytes, and read them later from a connection that is
 //! closed already. Then the value would lie there after a deletion that came behind it. So after a failure the server
-//! has to reply to `mn` first. Then it has a second for what older connections have brought, and only then is a deletion
+//! has to reply to a request for nothing first. Then it has a second for what older connections have brought, and only then is a deletion
 //! sent again.
 
 use std::sync::Arc;
@@ -14,13 +14,14 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::codec::{Reply, Request};
-use super::connection::{Link, reply_of};
-use super::outstanding::Answer;
-use super::queue::{Confirm, Job, Queue};
-use super::server::Server;
+use crate::ask::Answer;
 use crate::error::Failure;
+use crate::link::{Link, reply_of};
 use crate::metrics::Write;
+use crate::queue::{Confirm, Job, Queue};
+use crate::reply::Reply;
+use crate::request::Request;
+use crate::server::Server;
 
 /// Entries that are on their way at once.
 const BATCH: usize = 64;
@@ -30,7 +31,7 @@ const BATCH_BYTES: usize = 1 << 20;
 const SETTLE: Duration = Duration::from_secs(1);
 
 /// Ends when the queue is closed, and empty or not to be written.
-pub(super) async fn write(server: Arc<Server>, queue: Arc<Queue>, link: Link) {
+pub(crate) async fn write(server: Arc<Server>, queue: Arc<Queue>, link: Link) {
     while queue.wait().await {
         if server.may_ask() && carry_out(&server, &queue, &link).await {
             continue;
@@ -113,8 +114,8 @@ fn told(server: &Server, answer: Answer) {
 
 fn request(job: &Job) -> Request {
     match job {
-        Job::Set { key, flags, expires, value } => {
-            Request::Set { key: key.clone(), flags: *flags, expires: *expires, value: value.clone() }
+        Job::Set { key, expires, value } => {
+            Request::Set { key: key.clone(), expires: *expires, value: value.clone() }
         }
         Job::Delete { key, .. } => Request::Delete(key.clone()),
     }

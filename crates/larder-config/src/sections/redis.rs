@@ -1,0 +1,95 @@
+//! A store's values in Redis or Valkey.
+
+use std::time::Duration;
+
+use crate::document::{Node, Value};
+use crate::reading::{At, Reading};
+use crate::schema::section::section;
+use crate::schema::{Consistent, Section, Setting, Shape};
+use crate::value::media::MediaType;
+use crate::value::redis_url::{ONE_SERVER, RedisUrl};
+use crate::value::value_key::ValueKey;
+use crate::value::words::ValueFormat;
+
+/// What a store in Redis that says neither `key` nor `format` would be.
+const OWN_RECORDS: &str =
+    "without `key` or `format` larder would keep records of its own there, which it does not do yet";
+
+/// What to write instead.
+const HINT: &str = "for values that an application writes, say how it names them: redis = { url = \"redis://HOST\", key = \"{target}\" }";
+
+section! {
+    /// Values that an application keeps in Redis or Valkey:
+    /// `redis = { url = "redis://127.0.0.1:6379/0", key = "page:{host}{target}" }`. `key` or `format` has to be there.
+    pub(crate) struct RedisTable in "`[stores.NAME.redis]`" {
+        /// The server, with user, password and number of the database where it needs them.
+        url: Option<RedisUrl> = required, why "There is nothing to guess from.";
+        /// How the key of a value is made of a request.
+        key: ValueKey = "{target}", why "What nginx's `$request_uri` is, and the simplest that an application can make.";
+        /// What a value is. `"body"`: the bytes of a body, a 200 for all who ask. `"http"`: a message (`HTTP/1.1 200 OK`, fields, an
+        /// empty line, a body), which is stored or not by its own fields.
+        format: ValueFormat = "body", why "One format per store: bytes are never guessed at.";
+        /// How long larder uses its own copy of a value before it asks for the value again, and never longer than the value stays. `"0s"`
+        /// asks each time.
+        near: Duration = "1s", in "0s" ..= "1h", why "A value that changes shows within a second, and a crowd costs Redis one request a second.";
+        /// How long a look-up may take, connecting included. What takes longer is a miss, and the origin is asked.
+        timeout: Duration = "200ms", in "5ms" ..= "10s", why "A server that hangs must not be felt for long. One that is well answers in less than a millisecond.";
+        /// The type of bodies, under `format = "body"`.
+        default_type: MediaType = "application/octet-stream", why "What no browser shows as a page by mistake.";
+        /// Write there what the origin gave, too, where a value can stand for it.
+        write: bool = false, why "The values are the application's.";
+    }
+}
+
+impl Consistent for RedisTable {}
+
+/// Values in Redis or Valkey.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redis {
+    /// The server.
+    pub url: RedisUrl,
+    /// How keys are made.
+    pub key: ValueKey,
+    /// What a value is.
+    pub format: ValueFormat,
+    /// How long a copy is used.
+    pub near: Duration,
+    /// How long a look-up may take.
+    pub timeout: Duration,
+    /// The type of bodies.
+    pub default_type: MediaType,
+    /// Whether larder writes there.
+    pub write: bool,
+}
+
+impl Setting for Redis {
+    fn shape() -> Shape {
+        Shape::Section(RedisTable::doc)
+    }
+
+    fn read(node: &Node, at: &At<'_>, reading: &mut Reading<'_>) -> Option<Self> {
+        match &node.value {
+            Value::Table(table) => {
+                let is_of_application = ["key", "format"].iter().any(|key| table.get(key).is_some());
+                let read = RedisTable::read(node, at, reading)?;
+                if !is_of_application {
+                    let problem = reading.problem(&node.place, at, OWN_RECORDS);
+                    reading.refuse(problem.hint(HINT));
+                    return None;
+                }
+                let RedisTable { url, key, format, near, timeout, default_type, write } = read;
+                Some(Self { url: url?, key, format, near, timeout, default_type, write })
+            }
+            Value::Text(_) => {
+                let problem = reading.problem(&node.place, at, OWN_RECORDS);
+                reading.refuse(problem.hint(HINT));
+                None
+            }
+            _ => {
+                let hint = matches!(node.value, Value::List(_)).then(|| ONE_SERVER.to_owned());
+                reading.refuse_value(node, at, "a table", hint);
+                None
+            }
+        }
+    }
+}

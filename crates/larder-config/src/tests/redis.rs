@@ -1,0 +1,116 @@
+//! Stores with values in Redis: what is read, and what is told of what is not there yet.
+
+use std::time::Duration;
+
+use super::*;
+use crate::{Redis, RedisPlace, ValueFormat};
+
+/// One site for `example.com` that uses the store `values`.
+const SITE: &str = "[origins.app]\nservers = \"http://127.0.0.1:3000\"\n[[site]]\nhosts = [\"example.com\"]\n\
+                    origin = \"app\"\nstore = \"values\"\n";
+
+fn config(redis: &str) -> String {
+    format!("[stores.values]\n{redis}\n{SITE}")
+}
+
+fn read(redis: &str) -> Redis {
+    let checked = good(&config(redis));
+    assert_eq!(checked.warnings, []);
+    checked.config.stores[0].1.redis.clone().unwrap()
+}
+
+#[test]
+fn a_url_and_a_key_have_every_default() {
+    let short = read("redis = { url = \"redis://cache\", key = \"{target}\" }");
+    assert_eq!(short, read("redis = { url = \"valkey://cache:6379/0\", format = \"body\" }"));
+    assert_eq!(short.url.place, RedisPlace::Tcp { host: "cache".into(), port: 6379 });
+    assert_eq!((short.near, short.timeout), (Duration::from_secs(1), Duration::from_millis(200)));
+    assert_eq!((short.format, short.write), (ValueFormat::Body, false));
+    assert_eq!(short.default_type.as_str(), "application/octet-stream");
+}
+
+#[test]
+fn every_key_of_the_table_is_read() {
+    let full = read(
+        "[stores.values.redis]\nurl = \"unix:///run/r.sock?db=2&user=larder&pass=s3cret\"\nkey = \"page:{host}{target}\"\n\
+         format = \"http\"\nnear = \"0s\"\ntimeout = \"50ms\"\ndefault_type = \"text/html\"\nwrite = true",
+    );
+    assert_eq!((full.url.user.as_deref(), full.url.password.as_deref()), (Some("larder"), Some("s3cret")));
+    assert_eq!((full.url.place.clone(), full.url.database), (RedisPlace::Unix("/run/r.sock".into()), 2));
+    assert_eq!((full.near, full.timeout, full.write), (Duration::ZERO, Duration::from_millis(50), true));
+    assert_eq!((full.format, full.key.has_host()), (ValueFormat::Http, true));
+    assert!(!format!("{full:?}").contains("s3cret"));
+}
+
+#[test]
+fn what_is_not_there_yet_is_told_and_no_error_shows_a_password() {
+    let own = "without `key` or `format` larder would keep records of its own there, which it does not do yet\n  hint: for \
+               values that an application writes, say how it names them: redis = { url = \"redis://HOST\", key = \
+               \"{target}\" }";
+    let url = "expected a URL of Redis such as \"redis://127.0.0.1:6379/0\", \"redis://:PASSWORD@cache.internal\", \
+               \"unix:///run/redis/redis.sock?db=1\"";
+    let one = "\n  hint: larder speaks with one server: several URLs, Sentinel and Cluster are not there yet";
+    let check = |redis: &str, said: &str| {
+        let told = printed(&config(redis));
+        assert_eq!(told, said, "{redis}");
+        assert!(!told.contains("s3cret"), "{told}");
+    };
+    check("redis = \"redis://:s3cret@cache\"", &format!("larder.toml:2:9: stores.values.redis: {own}"));
+    check(
+        "redis = { url = \"redis://:s3cret@cache\", near = \"0s\" }",
+        &format!("larder.toml:2:9: stores.values.redis: {own}"),
+    );
+    check(
+        "redis = [\"redis://a\", \"redis://b\"]",
+        &format!("larder.toml:2:9: stores.values.redis: found a list, expected a table{one}"),
+    );
+    let of_url = |text: &str| format!("redis = {{ key = \"{{target}}\", url = {text} }}");
+    let at_url = "larder.toml:2:35: stores.values.redis.url: found";
+    check(&of_url("[\"redis://a\", \"redis://b\"]"), &format!("{at_url} a list, {url}{one}"));
+    check(&of_url("\"redis://:s3cret@a,b\""), &format!("{at_url} another text, {url}{one}"));
+    check(&of_url("\"redis-sentinel://:s3cret@a\""), &format!("{at_url} another text, {url}{one}"));
+    check(
+        &of_url("\"rediss://:s3cret@a\""),
+        &format!(
+            "{at_url} another text, {url}\n  hint: larder does not speak TLS with Redis yet: use redis:// within a private \
+             network, or through a tunnel"
+        ),
+    );
+    check("redis = { key = \"{target}\" }", "larder.toml:2:9: stores.values.redis.url: missing key \"url\"");
+}
+
+#[test]
+fn values_lie_in_one_place() {
+    let redis = "redis = { url = \"redis://a\", key = \"{target}\" }";
+    let check = |rest: &str, said: &str| assert_eq!(printed(&config(&format!("{redis}\n{rest}"))), said);
+    check(
+        "memcached = [\"a\"]",
+        "larder.toml:2:9: stores.values.redis: it has no meaning beside `memcached`\n  hint: a store has values in memcached, \
+         or in Redis: take two stores for both",
+    );
+    check(
+        "files = \"html\"",
+        "larder.toml:2:9: stores.values.redis: it has no meaning beside `files`\n  hint: a store keeps plain files, or has \
+         values in Redis: take two stores for both",
+    );
+    check(
+        "disks = [{ path = \"d1\", size = \"1GiB\" }]",
+        "larder.toml:3:9: stores.values.disks: it has no meaning beside `redis`\n  hint: a store has disks, or values in \
+         Redis: take two stores for both",
+    );
+}
+
+#[test]
+fn keys_have_to_tell_apart_what_the_cache_does_here_too() {
+    let second = "[[site]]\nhosts = [\"example.org\"]\norigin = \"app\"\nstore = \"values\"\n";
+    let shared =
+        format!("{}{second}", config("redis = { url = \"redis://a\", key = \"{target}\", write = true }"));
+    assert_eq!(
+        printed(&shared),
+        "larder.toml:2:36: stores.values.redis.key: several hosts share the values, and the key does not hold the host\n  \
+         hint: add {host}: what one host wrote would be given to visitors of another"
+    );
+    let keyed = good(&config("redis = { url = \"redis://a\", key = \"{target}{cookie:lang}\" }"));
+    let warned = keyed.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    assert!(warned.ends_with("those of the store's redis.key have to be the same"), "{warned}");
+}

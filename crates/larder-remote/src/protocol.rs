@@ -1,0 +1,75 @@
+//! Which protocol a server speaks: the one place that asks, once for each connection.
+//!
+//! In: how to reach a server. Out: a session with it, up to its end. What stands above, from the breaker to the queue of writes, knows
+//! requests and replies and no protocol.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::address::{Address, Resolve};
+use crate::ask::Ask;
+use crate::connect::connect;
+use crate::memcached::{Conversation, Opened, open};
+use crate::redis::{Login, Multiplexed, log_in};
+use crate::server::Server;
+
+/// What is spoken.
+#[derive(Clone, Debug)]
+pub(crate) enum Protocol {
+    Memcached,
+    Redis(Arc<Login>),
+}
+
+/// How one server is reached.
+pub(crate) struct Dialer {
+    pub(crate) protocol: Protocol,
+    pub(crate) address: Address,
+    pub(crate) names: Arc<dyn Resolve>,
+    /// The largest value that is read, in bytes.
+    pub(crate) value_max: usize,
+}
+
+impl Dialer {
+    /// Connects, and has a first reply: a server that hangs accepts connections all the same.
+    ///
+    /// # Errors
+    /// No connection could be made, or what came is no reply, or it says that the server cannot.
+    ///
+    /// # Cancel safety
+    /// Dropping it closes whatever was begun.
+    pub(crate) async fn open(&self) -> io::Result<Session> {
+        let halves = connect(&self.address, &*self.names).await?;
+        match &self.protocol {
+            Protocol::Memcached => Ok(Session::Memcached(open(halves).await?, self.value_max)),
+            Protocol::Redis(login) => Ok(Session::Redis(log_in(halves, login, self.value_max).await?)),
+        }
+    }
+}
+
+impl fmt::Debug for Dialer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dialer").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// A connection that has had its first reply.
+pub(crate) enum Session {
+    /// With the largest value that is read.
+    Memcached(Opened, usize),
+    Redis(Multiplexed),
+}
+
+impl Session {
+    /// Asks what comes, until the connection ends, or nobody can ask any more.
+    pub(crate) async fn converse(self, server: &Server, first: Ask, asks: &mut UnboundedReceiver<Ask>) {
+        match self {
+            Self::Memcached(opened, value_max) => {
+                Conversation::new(server, opened, value_max).run(first, asks).await;
+            }
+            Self::Redis(multiplexed) => multiplexed.run(server, first, asks).await,
+        }
+    }
+}

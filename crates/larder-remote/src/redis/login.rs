@@ -1,0 +1,104 @@
+//! A new connection to Redis, up to the first reply on it.
+//!
+//! In: a socket, and who larder is there. Out: a connection that the library reads, behind a check of all that the server sends. The
+//! library sends user, password and database. `PING` is asked last, so a connection counts as made when the server has replied: a hung one
+//! accepts connections all the same. A server that wants a password, or still loads its data, is not well.
+//! The time limit is the caller's.
+
+use std::io;
+use std::sync::Arc;
+
+use ::redis::aio::MultiplexedConnection;
+use ::redis::{AsyncConnectionConfig, RedisConnectionInfo, RedisError, cmd};
+
+use super::account::Account;
+use super::checked::Checked;
+use super::multiplexed::Multiplexed;
+use super::reply::pong;
+use crate::ask::OUTSTANDING_MAX;
+use crate::connect::{Reader, Writer};
+use crate::reply::Reply;
+
+/// Who larder is at a server. The library hides the password where this is printed.
+#[derive(Clone, Debug)]
+pub(crate) struct Login {
+    info: RedisConnectionInfo,
+    /// How many commands that takes.
+    commands: usize,
+    /// A server before version 6 knows no users. The library then does without the user's name, and sends all anew.
+    may_be_repeated: bool,
+}
+
+impl Login {
+    /// The user needs a password.
+    pub(super) fn new(user: Option<&str>, password: Option<&str>, database: u32) -> Self {
+        let mut info = RedisConnectionInfo::default().set_db(database.into()).set_skip_set_lib_name();
+        if let Some(user) = user {
+            info = info.set_username(user);
+        }
+        if let Some(password) = password {
+            info = info.set_password(password);
+        }
+        let commands = usize::from(password.is_some()) + usize::from(database != 0);
+        Self { info, commands, may_be_repeated: user.is_some() && password.is_some() }
+    }
+}
+
+/// Logs in, and has a reply.
+///
+/// # Errors
+/// The connection broke, or what came is no reply, or it says that the server cannot.
+///
+/// # Cancel safety
+/// Dropping it closes the connection.
+pub(crate) async fn log_in(
+    (reader, writer): (Reader, Writer),
+    login: &Login,
+    value_max: usize,
+) -> io::Result<Multiplexed> {
+    let rounds = 1 + usize::from(login.may_be_repeated);
+    let account = Arc::new(Account::new(rounds * login.commands + 1));
+    let stream = tokio::io::join(Checked::new(reader, value_max, Arc::clone(&account)), writer);
+    // Callers have time limits of their own, and there is room for as many requests as may be outstanding.
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(None)
+        .set_response_timeout(None)
+        .set_pipeline_buffer_size(OUTSTANDING_MAX);
+    let made = MultiplexedConnection::new_with_config(&login.info, stream, config).await;
+    let (mut connection, driver) = made.map_err(|error| said(&account, &error))?;
+    let mut driver = Box::pin(driver);
+    let ping = cmd("PING");
+    let reply = tokio::select! {
+        biased;
+        reply = connection.send_packed_command(&ping) => reply.map_err(|error| said(&account, &error))?,
+        () = &mut driver => return Err(broken(&account)),
+    };
+    match pong(&reply) {
+        Ok(Reply::NoOp) => {}
+        Ok(Reply::ServerError(text)) => return Err(io::Error::other(text)),
+        Ok(_) | Err(_) => return Err(rubbish()),
+    }
+    // Those of the second round, where there was none.
+    let is_even = account.due() == 0 || login.may_be_repeated && account.due() == login.commands;
+    if !is_even {
+        return Err(rubbish());
+    }
+    account.forgive();
+    Ok(Multiplexed::new(connection, driver, account))
+}
+
+/// What the library says, or why the connection has ended.
+fn said(account: &Account, error: &RedisError) -> io::Error {
+    match error.is_io_error() {
+        true => broken(account),
+        false => io::Error::other(error.to_string()),
+    }
+}
+
+fn broken(account: &Account) -> io::Error {
+    io::Error::other(account.failure().to_string())
+}
+
+fn rubbish() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "its first reply is none of the protocol")
+}

@@ -1,0 +1,229 @@
+//! The outlines of replies (RESP2), as far as their bounds go.
+//!
+//! In: bytes as they come, cut anywhere. Out: how many replies have ended with them; or that what comes is none that larder asked for.
+//! The library that reads the replies collects whatever is announced: strings of any length, lines without an end, lists
+//! within lists. Here they end before it sees them. larder asks for strings, numbers and lines alone.
+//! A line takes at most [`LINE_MAX`] bytes. A length is digits and nothing else.
+//! Pure: no socket, no clock. Protocol: redis.io/docs/latest/develop/reference/protocol-spec.
+
+use crate::error::Failure;
+
+/// The longest line: a number, or the text of an error.
+const LINE_MAX: usize = 4096;
+/// The end of every line and string.
+const LINE_END: &[u8] = b"\r\n";
+
+/// Follows the replies of one connection.
+#[derive(Debug)]
+pub(crate) struct Scanner {
+    state: State,
+    value_max: usize,
+}
+
+#[derive(Debug)]
+enum State {
+    /// What has come of a line, its end included; empty between replies.
+    Line(Vec<u8>),
+    /// So many bytes of a string are missing.
+    Body(usize),
+    /// What of a string's end is missing.
+    Ending(&'static [u8]),
+}
+
+impl Scanner {
+    /// Lets strings of up to `value_max` bytes pass.
+    pub(crate) fn new(value_max: usize) -> Self {
+        Self { state: State::Line(Vec::new()), value_max }
+    }
+
+    /// How many replies end within `bytes`.
+    ///
+    /// # Errors
+    /// What comes is no reply, or a string that is too large. The connection has to be closed.
+    pub(crate) fn scan(&mut self, mut bytes: &[u8]) -> Result<usize, Failure> {
+        let mut ended = 0;
+        while let Some((first, rest)) = bytes.split_first() {
+            match &mut self.state {
+                State::Line(line) => {
+                    line.push(*first);
+                    bytes = rest;
+                    if line.ends_with(LINE_END) {
+                        self.state = match announced(line, self.value_max)? {
+                            Some(length) => State::Body(length),
+                            None => {
+                                ended += 1;
+                                State::Line(Vec::new())
+                            }
+                        };
+                        self.skip_empty_body();
+                    } else if line.len() > LINE_MAX
+                        || !matches!(line.first(), Some(b'+' | b'-' | b':' | b'$'))
+                    {
+                        return Err(Failure::Malformed);
+                    }
+                }
+                State::Body(missing) => {
+                    let come = bytes.len().min(*missing);
+                    *missing -= come;
+                    bytes = bytes.get(come..).unwrap_or_default();
+                    self.skip_empty_body();
+                }
+                State::Ending(ending) => {
+                    bytes = rest;
+                    match ending.split_first() {
+                        Some((expected, [])) if expected == first => {
+                            ended += 1;
+                            self.state = State::Line(Vec::new());
+                        }
+                        Some((expected, missing)) if expected == first => *ending = missing,
+                        _ => return Err(Failure::Malformed),
+                    }
+                }
+            }
+        }
+        Ok(ended)
+    }
+
+    fn skip_empty_body(&mut self) {
+        if matches!(self.state, State::Body(0)) {
+            self.state = State::Ending(LINE_END);
+        }
+    }
+}
+
+/// The length of the string that a whole line announces; `None` where the line is the whole reply.
+fn announced(line: &[u8], value_max: usize) -> Result<Option<usize>, Failure> {
+    let text = line.strip_suffix(LINE_END).unwrap_or(line);
+    match text.split_first() {
+        Some((b'$', b"-1") | (b'+' | b'-', _)) => Ok(None),
+        Some((b':', number)) => {
+            let digits = number.strip_prefix(b"-").unwrap_or(number);
+            // 19 digits are what 64 bits hold.
+            let is_number = (1..=19).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
+            if is_number { Ok(None) } else { Err(Failure::Malformed) }
+        }
+        Some((b'$', digits)) if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) => {
+            let length = digits.iter().try_fold(0_usize, |length, digit| {
+                length.checked_mul(10)?.checked_add(usize::from(digit - b'0'))
+            });
+            // What does not fit into a number is too large as well.
+            length.filter(|length| *length <= value_max).map(Some).ok_or(Failure::TooLarge)
+        }
+        _ => Err(Failure::Malformed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use ::redis::parse_redis_value;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const VALUE_MAX: usize = 100;
+
+    fn scan(bytes: &[u8], step: usize) -> Result<usize, Failure> {
+        let mut scanner = Scanner::new(VALUE_MAX);
+        bytes.chunks(step.max(1)).map(|piece| scanner.scan(piece)).sum()
+    }
+
+    fn check(bytes: &[u8], expected: Result<usize, Failure>) {
+        for step in [1, 2, 3, bytes.len()] {
+            assert_eq!(scan(bytes, step), expected, "{} by {step}", bytes.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn replies_that_larder_asks_for_are_counted() {
+        check(b"", Ok(0));
+        check(b"+OK\r\n", Ok(1));
+        check(b"+PONG\r\n:-2\r\n$-1\r\n-WRONGTYPE Operation\r\n", Ok(4));
+        check(b"$0\r\n\r\n:-1\r\n", Ok(2));
+        check(b"$7\r\na\r\nb\r\nc\r\n", Ok(1));
+        check(b"$4\r\nbo", Ok(0));
+        check(b"$4\r\nbody\r", Ok(0));
+        check(b"+a\rb\nc\r\n", Ok(1));
+    }
+
+    #[test]
+    fn lists_rubbish_and_ends_in_the_wrong_place_are_malformed() {
+        for bytes in [
+            &b"*1\r\n+OK\r\n"[..],
+            b"*-1\r\n",
+            b"%0\r\n",
+            b">1\r\n",
+            b"_\r\n",
+            b"HTTP/1.1 400 Bad Request\r\n\r\n",
+            b"VALUE /a 0 5\r\n",
+            b"\r\n",
+            b"$\r\n",
+            b"$-2\r\n",
+            b"$+5\r\nother\r\n",
+            b"$ 5\r\nother\r\n",
+            b"$5x\r\n",
+            b"$5\r\nbodybody\r\n",
+            b"$5\r\nother\n",
+            b":\r\n",
+            b":-\r\n",
+            b":1x\r\n",
+            b":99999999999999999999\r\n",
+            b"+OK\r\n?",
+        ] {
+            check(bytes, Err(Failure::Malformed));
+        }
+        check(&[b"+".as_slice(), &[b'a'; 5000]].concat(), Err(Failure::Malformed));
+    }
+
+    #[test]
+    fn strings_beyond_the_limit_end_with_their_announcement() {
+        check(format!("${VALUE_MAX}\r\n{}\r\n", "a".repeat(VALUE_MAX)).as_bytes(), Ok(1));
+        check(format!("${}\r\n", VALUE_MAX + 1).as_bytes(), Err(Failure::TooLarge));
+        check(b"$99999999999999999999999999999999\r\n", Err(Failure::TooLarge));
+    }
+
+    fn reply() -> impl Strategy<Value = Vec<u8>> {
+        prop_oneof![
+            Just(b"$-1\r\n".to_vec()),
+            any::<i64>().prop_map(|number| format!(":{number}\r\n").into_bytes()),
+            "[+-][ -~]{0,40}".prop_map(|line| format!("{line}\r\n").into_bytes()),
+            proptest::collection::vec(any::<u8>(), 0..=VALUE_MAX)
+                .prop_map(|body| { [format!("${}\r\n", body.len()).as_bytes(), &body, b"\r\n"].concat() }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn any_replies_are_counted_however_they_are_cut(
+            replies in proptest::collection::vec(reply(), 0..8),
+            step in 1_usize..40,
+        ) {
+            prop_assert_eq!(scan(&replies.concat(), step), Ok(replies.len()));
+        }
+
+        /// What is one reply here is one for the library, and of a size that it may have.
+        #[test]
+        fn what_passes_is_what_the_library_reads(
+            bytes in prop_oneof![
+                "[$:+*_-][ -~\r\n]{0,30}".prop_map(String::into_bytes),
+                reply(),
+                (reply(), any::<proptest::sample::Index>(), any::<u8>()).prop_map(|(mut reply, at, byte)| {
+                    let at = at.index(reply.len());
+                    reply[at] = byte;
+                    reply
+                }),
+            ],
+        ) {
+            let whole = scan(&bytes, bytes.len());
+            prop_assert_eq!(scan(&bytes, 1).is_err(), whole.is_err());
+            if whole == Ok(1) && std::str::from_utf8(&bytes).is_ok() {
+                let value = parse_redis_value(&bytes);
+                prop_assert!(value.is_ok() || bytes.first() == Some(&b':'), "{:?}", value);
+                if let Ok(::redis::Value::BulkString(body)) = value {
+                    prop_assert!(body.len() <= VALUE_MAX);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! What is asked of a server, whatever protocol it speaks.
+
+use bytes::Bytes;
+
+use crate::key::RemoteKey;
+
+/// One request. Each has exactly one reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    /// Look a value up.
+    Get(RemoteKey),
+    /// Put a value there.
+    Set {
+        key: RemoteKey,
+        /// As the protocol counts it.
+        expires: u64,
+        value: Bytes,
+    },
+    /// Remove a value.
+    Delete(RemoteKey),
+    /// Nothing, but with a reply.
+    NoOp,
+}

@@ -1,0 +1,232 @@
+//! Debian's redis-server, started on a Unix socket of its own or on a free port.
+//!
+//! In: the program `redis-server` on the search path (`make units` installs it). Out: a server that a test may stop, kill and start
+//! again, and a connection to it without any client. It keeps nothing on disks, and ends with its value.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use tempfile::TempDir;
+
+/// A server on a Unix socket, ended with this value.
+#[derive(Debug)]
+pub struct RedisServer {
+    child: Child,
+    folder: TempDir,
+    options: Vec<String>,
+}
+
+impl RedisServer {
+    /// Starts it.
+    pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same with further options, such as `--requirepass`.
+    pub fn start_with(options: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+        let child = spawn(folder.path(), &options);
+        Self { child, folder, options }
+    }
+
+    /// Where it listens.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.path().join("socket")
+    }
+
+    /// A connection of the test's own.
+    pub fn raw(&self) -> RawRedis {
+        RawRedis::over(UnixStream::connect(self.socket()).unwrap())
+    }
+
+    /// Ends it at once, as a crash does.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Starts it again, empty, at the same address.
+    pub fn restart(&mut self) {
+        std::fs::remove_file(self.socket()).unwrap();
+        self.child = spawn(self.folder.path(), &self.options);
+    }
+
+    /// It accepts connections and bytes, and does nothing with them. Returns when all of its threads stand still.
+    pub fn stop(&self) {
+        let process = Pid::from_child(&self.child);
+        kill_process(process, Signal::STOP).unwrap();
+        waitpid(Some(process), WaitOptions::UNTRACED).unwrap();
+    }
+
+    /// It goes on.
+    pub fn resume(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::CONT).unwrap();
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A server on a TCP port that was free.
+#[derive(Debug)]
+pub struct RedisOnPort {
+    child: Child,
+    _folder: TempDir,
+    /// That port.
+    pub port: u16,
+}
+
+impl RedisOnPort {
+    /// Starts it. It cannot choose a port itself, so another one is tried where somebody else was faster.
+    pub fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for _ in 0..20 {
+            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let mut command = command(folder.path());
+            command.args(["--bind", "127.0.0.1", "--port", &port.to_string()]);
+            let mut child = command.spawn().expect(MISSING);
+            let is_up = patiently(|| match child.try_wait().unwrap() {
+                Some(_) => Some(false),
+                None => TcpStream::connect(("127.0.0.1", port)).ok().map(|_| true),
+            });
+            if is_up {
+                return Self { child, _folder: folder, port };
+            }
+        }
+        panic!("no port is free");
+    }
+}
+
+impl Drop for RedisOnPort {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A connection without a client.
+#[derive(Debug)]
+pub struct RawRedis {
+    stream: UnixStream,
+    read: Vec<u8>,
+}
+
+impl RawRedis {
+    fn over(stream: UnixStream) -> Self {
+        Self { stream, read: Vec::new() }
+    }
+
+    /// Sends a command, and reads its reply (no list): a line, or the bytes of a string; `None` where there is no string.
+    pub fn ask(&mut self, command: &[&[u8]]) -> Option<Vec<u8>> {
+        let mut request = format!("*{}\r\n", command.len()).into_bytes();
+        for word in command {
+            request.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+            request.extend_from_slice(word);
+            request.extend_from_slice(b"\r\n");
+        }
+        self.stream.write_all(&request).unwrap();
+        let line = self.line();
+        match line.strip_prefix('$') {
+            Some("-1") => None,
+            Some(length) => {
+                let length: usize = length.parse().unwrap();
+                while self.read.len() < length + 2 {
+                    self.more();
+                }
+                Some(self.read.drain(..length + 2).take(length).collect())
+            }
+            None => Some(line.into_bytes()),
+        }
+    }
+
+    fn line(&mut self) -> String {
+        loop {
+            if let Some(end) = self.read.windows(2).position(|pair| pair == b"\r\n") {
+                return String::from_utf8(self.read.drain(..end + 2).take(end).collect()).unwrap();
+            }
+            self.more();
+        }
+    }
+
+    fn more(&mut self) {
+        let mut piece = [0; 65_536];
+        let read = self.stream.read(&mut piece).unwrap();
+        assert!(read > 0, "the server has closed");
+        self.read.extend_from_slice(&piece[..read]);
+    }
+
+    /// Puts a value there until it is removed.
+    pub fn set(&mut self, key: &str, value: &[u8]) {
+        assert_eq!(self.ask(&[b"SET", key.as_bytes(), value]).as_deref(), Some(&b"+OK"[..]));
+    }
+
+    /// Puts a value there for so many milliseconds.
+    pub fn set_for(&mut self, key: &str, millis: u64, value: &[u8]) {
+        let millis = millis.to_string();
+        let command = [&b"SET"[..], key.as_bytes(), value, b"PX", millis.as_bytes()];
+        assert_eq!(self.ask(&command).as_deref(), Some(&b"+OK"[..]));
+    }
+
+    /// The value that lies there.
+    pub fn get(&mut self, key: &str) -> Option<String> {
+        self.ask(&[b"GET", key.as_bytes()]).map(|value| String::from_utf8(value).unwrap())
+    }
+
+    /// Removes it.
+    pub fn delete(&mut self, key: &str) {
+        self.ask(&[b"DEL", key.as_bytes()]);
+    }
+
+    /// The milliseconds that it has left: -1 for ever, -2 where there is none.
+    pub fn left(&mut self, key: &str) -> i64 {
+        let line = String::from_utf8(self.ask(&[b"PTTL", key.as_bytes()]).unwrap()).unwrap();
+        line.strip_prefix(':').unwrap().parse().unwrap()
+    }
+
+    /// Connections of the server, this one left out.
+    pub fn others(&mut self) -> u32 {
+        let told = String::from_utf8(self.ask(&[b"INFO", b"clients"]).unwrap()).unwrap();
+        let line = told.lines().find_map(|line| line.strip_prefix("connected_clients:")).unwrap();
+        line.trim().parse::<u32>().unwrap() - 1
+    }
+}
+
+const MISSING: &str = "redis-server, of Debian's package `redis-server`";
+
+fn command(folder: &Path) -> Command {
+    let mut command = Command::new("redis-server");
+    command.args(["--save", "", "--appendonly", "no", "--daemonize", "no", "--dir"]).arg(folder);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+fn spawn(folder: &Path, options: &[String]) -> Child {
+    let socket = folder.join("socket");
+    let mut command = command(folder);
+    command.args(["--port", "0", "--unixsocket"]).arg(&socket).args(options);
+    let child = command.spawn().expect(MISSING);
+    patiently(|| UnixStream::connect(&socket).ok());
+    child
+}
+
+fn patiently<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(10), "redis-server does not start");
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}
