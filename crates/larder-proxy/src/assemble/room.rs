@@ -24,6 +24,7 @@ const BEYOND_KIB_MAX: usize = 8 * 1024;
 pub(super) struct PageRoom(Arc<RoomCounts>);
 
 struct RoomCounts {
+    fetches: Arc<Semaphore>,
     free_kib: Arc<Semaphore>,
     all_kib: usize,
     /// What bodies hold of it that have come.
@@ -33,11 +34,13 @@ struct RoomCounts {
 }
 
 impl PageRoom {
-    /// For so many fetches at once.
+    /// For so many fetches at once. There is room for one body more, so that short ones that have come keep no fetch back.
     pub(super) fn new(at_once: usize) -> Self {
-        let all_kib = at_once.saturating_mul(BODY_KIB).min(Semaphore::MAX_PERMITS);
+        let fetches = Arc::new(Semaphore::new(at_once.min(Semaphore::MAX_PERMITS)));
+        let all_kib = at_once.saturating_add(1).saturating_mul(BODY_KIB).min(Semaphore::MAX_PERMITS);
         let free_kib = Arc::new(Semaphore::new(all_kib));
         Self(Arc::new(RoomCounts {
+            fetches,
             free_kib,
             all_kib,
             held_kib: AtomicUsize::new(0),
@@ -45,18 +48,24 @@ impl PageRoom {
         }))
     }
 
-    /// Waits until there is room, or until `called`.
+    /// Waits until there is room and fewer fetches go on than may, or until `called`.
     ///
     /// # Cancel safety
     /// May be dropped at any time; its turn is lost then.
     pub(super) async fn enter(self, called: &Notify) -> FetchPlace {
         let kib = u32::try_from(BODY_KIB).unwrap_or(u32::MAX);
-        let permit = tokio::select! {
+        let taken = tokio::select! {
             biased;
-            permit = Arc::clone(&self.0.free_kib).acquire_many_owned(kib) => permit.ok(),
+            taken = self.take(kib) => taken,
             () = called.notified() => None,
         };
-        FetchPlace { room: self, permit }
+        FetchPlace { room: self, taken }
+    }
+
+    /// A place among the fetches, then room. `None` never comes: both are open as long as there is a page.
+    async fn take(&self, kib: u32) -> Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)> {
+        let fetch = Arc::clone(&self.0.fetches).acquire_owned().await.ok()?;
+        Some((fetch, Arc::clone(&self.0.free_kib).acquire_many_owned(kib).await.ok()?))
     }
 
     /// Whether bodies that have come leave no room for another fetch. Then none is on its way, unless it was called.
@@ -82,14 +91,15 @@ impl PageRoom {
 /// Room for a fetch that is on its way.
 pub(super) struct FetchPlace {
     room: PageRoom,
-    /// `None` beyond the room.
-    permit: Option<OwnedSemaphorePermit>,
+    /// A place among the fetches, and room; `None` beyond them.
+    taken: Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
 }
 
 impl FetchPlace {
     /// Keeps what a body needs that has come with so many bytes, and gives the rest back.
     pub(super) fn keep(self, bytes: usize) -> TakenRoom {
-        let Self { room, mut permit } = self;
+        let Self { room, taken } = self;
+        let mut permit = taken.map(|(_, permit)| permit);
         let kib = bytes.div_ceil(1024).min(BODY_KIB);
         if let Some(permit) = &mut permit {
             drop(permit.split(permit.num_permits().saturating_sub(kib)));
@@ -126,25 +136,29 @@ mod tests {
         let (room, called) = (PageRoom::new(2), Notify::new());
         let enter = || room.clone().enter(&called).now_or_never();
         let (first, second) = (enter().unwrap(), enter().unwrap());
+        // There is room, but two fetches go on.
         assert!(enter().is_none() && !room.is_full());
         let (first, second) = (first.keep(2000), second.keep(GOOD_BYTES + 1));
-        assert!(enter().is_none() && room.is_full());
         assert_eq!(room.held_kib(), 2 + BODY_KIB);
+        let third = enter().unwrap().keep(GOOD_BYTES);
+        assert!(enter().is_none() && room.is_full());
         drop(first);
         assert_eq!(enter().unwrap().keep(0).kib, 0);
-        drop(second);
-        assert_eq!((room.held_kib(), room.0.free_kib.available_permits()), (0, 2 * BODY_KIB));
+        drop((second, third));
+        assert_eq!((room.held_kib(), room.0.free_kib.available_permits()), (0, 3 * BODY_KIB));
+        assert_eq!(room.0.fetches.available_permits(), 2);
     }
 
     #[test]
     fn what_is_called_comes_in_beyond_the_room() {
         let (room, called) = (PageRoom::new(1), Notify::new());
-        let inside = room.clone().enter(&called).now_or_never().unwrap().keep(1);
+        let inside = room.clone().enter(&called).now_or_never().unwrap().keep(BODY_KIB * 1024);
+        let waiting = room.clone().enter(&called).now_or_never().unwrap();
         called.notify_one();
         let beyond = room.clone().enter(&called).now_or_never().unwrap().keep(GOOD_BYTES);
-        assert_eq!((room.held_kib(), room.0.beyond_kib.load(Ordering::Relaxed)), (1, BODY_KIB));
+        assert_eq!((room.held_kib(), room.0.beyond_kib.load(Ordering::Relaxed)), (BODY_KIB, BODY_KIB));
         assert!(!room.is_exhausted());
-        drop((inside, beyond));
+        drop((inside, beyond, waiting));
         assert_eq!((room.held_kib(), room.0.beyond_kib.load(Ordering::Relaxed)), (0, 0));
     }
 }

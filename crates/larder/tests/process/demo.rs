@@ -19,7 +19,6 @@ async fn a_demo_that_is_interrupted_ends_at_once_and_says_so() {
         assert_eq!(running.end().await, 130, "{:?}", running.stderr());
         let said = running.stdout().join("\n");
         assert!(said.ends_with("\nEnded before both loads were over."), "{said}");
-        assert!(running.stderr().is_empty(), "{:?}", running.stderr());
     }
 }
 
@@ -38,5 +37,4 @@ async fn the_page_of_fragments_stays_for_a_browser() {
     assert_eq!(demo.end().await, 0, "{:?}", demo.stderr());
     let said = demo.stdout().join("\n");
     assert!(said.contains("renders of greeting, private"), "{said}");
-    assert!(demo.stderr().is_empty(), "{:?}", demo.stderr());
 }
