@@ -116,7 +116,9 @@ impl DraftStore {
         let (old, new) = (&known?.config, &self.known.config);
         // The caps on files change at once.
         (!is_same_place(old, new)).then(|| {
-            format!("stores.{name}: disks, layout, idle, memcached, redis and where files lie change at a restart")
+            format!(
+                "stores.{name}: disks, layout, idle, memcached, redis and where files lie change at a restart"
+            )
         })
     }
 }

@@ -92,7 +92,7 @@ impl Setup {
     }
 
     /// All clients have left.
-    async fn is_as_before(self, moment: Moment) {
+    async fn ends_as_before(self, moment: Moment) {
         let Self { larder, origin, before, stored, _directory } = self;
         if moment.ends_at_once {
             let idle = |log: &Log| log.in_flight() == 0;
@@ -154,7 +154,7 @@ async fn clients_that_leave_an_open_page_leave_nothing() {
                 client.abort();
             }
         }
-        setup.is_as_before(moment).await;
+        setup.ends_as_before(moment).await;
     }
 }
 
@@ -192,6 +192,6 @@ async fn streams_of_open_pages_that_are_reset_leave_nothing() {
         assert_eq!(within("an answer", response).await.unwrap().status(), 200);
         drop(client);
         connection.abort();
-        setup.is_as_before(moment).await;
+        setup.ends_as_before(moment).await;
     }
 }
