@@ -80,7 +80,9 @@ impl Walk<'_> {
             Err(reason) => return LookedUp::Refused(reason),
         };
         let site = self.plan.router.at(aimed.site);
-        let question = Question { head: aimed.head, content: Bytes::new(), offline: true, websocket: false };
+        // No origin is asked for a fragment. A server of values is, as a request would.
+        let offline = self.question.offline;
+        let question = Question { head: aimed.head, content: Bytes::new(), offline, websocket: false };
         let walk = Walk {
             worker: self.worker,
             plan: self.plan,
@@ -191,10 +193,10 @@ impl Walk<'_> {
     fn is_usable_in_memory(&self, key: &CacheKey) -> bool {
         let judge = Judge::new(&self.worker.proxy.invalidations, None);
         let lookup = Lookup { rule: self.settings, hot: None, key, request: self.head(), judge };
-        match lookup.look_up(self.now) {
+        match lookup.look_up_asking(self.now, true) {
             LookupResult::Fresh { .. } | LookupResult::Refresh { .. } => true,
             // It may stand in for an origin that fails.
-            LookupResult::Miss(miss) => miss.selected.is_some(),
+            LookupResult::Miss(miss) => miss.selected.is_some() && !miss.asks_first,
         }
     }
 }

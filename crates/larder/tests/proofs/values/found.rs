@@ -154,6 +154,31 @@ async fn explain_and_stats_tell_of_values() {
 }
 
 #[tokio::test]
+async fn explain_finds_the_fragments_of_a_page_there() {
+    let template = "[<!--#include virtual=\"/parts/news\" -->]";
+    let origin = vec![
+        script("/page", page(&["Cache-Control: max-age=60", "Content-Type: text/html"], template)),
+        script("/*", page(NO_STORE, "from the origin")),
+    ];
+    let setup = Setup::new(origin, "near = \"1h\"", "assemble = \"ssi\"").await;
+    assert_eq!(setup.get("/page").await.body, b"[from the origin]");
+    setup.set("/parts/news", "news");
+    let explain = |flags: &str| {
+        let target = format!("/explain?url=http%3A%2F%2Flocalhost%2Fpage{flags}");
+        Request::new("GET", &target, HOST)
+    };
+    let asked = setup.origin.log().count();
+    for (flags, expected) in [("&offline=true", "fetch"), ("", "hit")] {
+        let answer = setup.admin(&explain(flags)).await;
+        let told: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+        let fragment = &told["parts"]["includes"][0]["fragment"];
+        assert_eq!(fragment["verdict"], expected, "{flags}: {told:#}");
+        assert_eq!(told["parts"]["state"]["token"], "open", "{flags}: a first look finds it nowhere: {told:#}");
+    }
+    assert_eq!(setup.origin.log().count(), asked);
+}
+
+#[tokio::test]
 async fn a_reload_brings_a_store_of_values_and_another_host() {
     let origin = Origin::simple(vec![script("/*", page(NO_STORE, "from the origin"))]).unwrap();
     let memcached = larder_testkit::memcached::Server::start();
