@@ -173,7 +173,10 @@ async fn explain_finds_the_fragments_of_a_page_there() {
         let told: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
         let fragment = &told["parts"]["includes"][0]["fragment"];
         assert_eq!(fragment["verdict"], expected, "{flags}: {told:#}");
-        assert_eq!(told["parts"]["state"]["token"], "open", "{flags}: a first look finds it nowhere: {told:#}");
+        assert_eq!(
+            told["parts"]["state"]["token"], "open",
+            "{flags}: a first look finds it nowhere: {told:#}"
+        );
     }
     assert_eq!(setup.origin.log().count(), asked);
 }
