@@ -51,6 +51,7 @@ pub use sections::settings::{Layer, Resolved, Settings};
 pub use sections::site::Site;
 pub use sections::store::{DEFAULT_STORE, Store};
 pub use sections::tags::TagFields;
+pub use sections::values::ValueSettings;
 pub use value::absent_status::AbsentStatus;
 pub use value::address::AdminAddress;
 pub use value::certified::CertifiedName;

@@ -11,45 +11,25 @@ use crate::reading::{At, Reading, tables};
 use crate::sections::config::Config;
 use crate::sections::settings::{Resolved, Settings};
 use crate::sections::site::Site;
-use crate::sections::store::Store;
+use crate::sections::values::ValueSettings;
 use crate::value::name::Name;
-use crate::value::value_key::ValueKey;
-use crate::value::words::CacheMode;
-
-/// What the config says of the values of a store, wherever they lie.
-#[derive(Clone, Copy)]
-struct Values<'a> {
-    /// The key of their table.
-    table: &'static str,
-    key: &'a ValueKey,
-    write: bool,
-}
-
-impl<'a> Values<'a> {
-    fn of(store: &'a Store) -> Option<Self> {
-        let memcached = store.memcached.as_ref();
-        let memcached = memcached.map(|said| Self { table: "memcached", key: &said.key, write: said.write });
-        let redis = store.redis.as_ref();
-        memcached.or(redis.map(|said| Self { table: "redis", key: &said.key, write: said.write }))
-    }
-}
 
 pub(crate) fn check(config: &Config, table: &Table, reading: &mut Reading<'_>) {
     let stores_at = At::Key(&At::Top, "stores");
     for entry in tables(table, "stores").into_iter().flat_map(|stores| &stores.entries) {
         let named = config.stores.iter().find(|(name, _)| name.as_str() == entry.name);
         let (Some((name, store)), Value::Table(store_table)) = (named, &entry.node.value) else { continue };
-        let Some(values) = Values::of(store) else { continue };
-        let Some(node) = store_table.get(values.table) else { continue };
+        let Some((table_key, values)) = store.values() else { continue };
+        let Some(node) = store_table.get(table_key) else { continue };
         let store_at = At::Key(&stores_at, &entry.name);
-        of_store((name, values), (node, &At::Key(&store_at, values.table)), config, reading);
-        of_rules((name, values), config, table, reading);
+        of_store((name, values), (node, &At::Key(&store_at, table_key)), config, reading);
+        of_rules((name, table_key, values), config, table, reading);
     }
 }
 
 /// Whether the hosts that share a store have keys of their own where they need them.
 fn of_store(
-    (name, values): (&Name, Values<'_>),
+    (name, values): (&Name, &ValueSettings),
     (node, at): (&Node, &At<'_>),
     config: &Config,
     reading: &mut Reading<'_>,
@@ -71,7 +51,7 @@ fn of_store(
     if values.key.has_host() {
         return;
     }
-    let users: Vec<&Site> = config.sites.iter().filter(|site| uses(config, site, name)).collect();
+    let users: Vec<&Site> = config.sites.iter().filter(|site| config.site_uses(site, name)).collect();
     let is_open = users
         .iter()
         .any(|site| site.hosts.is_empty() || site.hosts.iter().any(|host| host.as_str().starts_with("*.")));
@@ -91,20 +71,13 @@ fn of_store(
     }
 }
 
-/// Whether a site has a rule that looks there, or stores there.
-fn uses(config: &Config, site: &Site, store: &Name) -> bool {
-    let rules = site.rules.iter().map(|rule| Some(&rule.settings)).chain([None]);
-    let mut resolved = rules.map(|rule| Settings::resolve(rule, &site.settings, &config.defaults.settings));
-    resolved.any(|resolved| is_used(&resolved, store))
-}
-
-fn is_used(resolved: &Resolved, store: &Name) -> bool {
-    let is_it = resolved.store == *store || resolved.place.iter().any(|place| place.store == *store);
-    resolved.cache == CacheMode::Auto && is_it
-}
-
 /// Warns where a rule's key has not the same cookies and fields, at whatever says its key.
-fn of_rules((name, values): (&Name, Values<'_>), config: &Config, table: &Table, reading: &mut Reading<'_>) {
+fn of_rules(
+    (name, table_key, values): (&Name, &'static str, &ValueSettings),
+    config: &Config,
+    table: &Table,
+    reading: &mut Reading<'_>,
+) {
     let top = At::Top;
     let defaults_at = At::Key(&top, "defaults");
     let defaults = tables(table, "defaults").into_iter().next();
@@ -117,7 +90,7 @@ fn of_rules((name, values): (&Name, Values<'_>), config: &Config, table: &Table,
             .map(|(index, (rule, table))| (Some(&rule.settings), Some((table, At::Item(&rules_at, index)))));
         for (settings, own) in rules.chain([(None, None)]) {
             let resolved = Settings::resolve(settings, &site.settings, &config.defaults.settings);
-            if !is_used(&resolved, name) || is_same(&resolved, values) {
+            if !resolved.uses(name) || is_same(&resolved, values) {
                 continue;
             }
             let layers = [own, Some((site_table, site_at)), defaults.map(|table| (table, defaults_at))];
@@ -129,8 +102,7 @@ fn of_rules((name, values): (&Name, Values<'_>), config: &Config, table: &Table,
             let said = format!("values of the store \"{name}\" are not looked up here");
             let problem = reading.problem(place, &At::Key(&at, key), said);
             let problem = problem.hint(format!(
-                "the cookies and fields of `key` and those of the store's {}.key have to be the same",
-                values.table
+                "the cookies and fields of `key` and those of the store's {table_key}.key have to be the same"
             ));
             if !reading.warnings.contains(&problem) {
                 reading.warn(problem);
@@ -139,8 +111,8 @@ fn of_rules((name, values): (&Name, Values<'_>), config: &Config, table: &Table,
     }
 }
 
-fn is_same(resolved: &Resolved, values: Values<'_>) -> bool {
-    let (key, own) = (&resolved.key, values.key);
+fn is_same(resolved: &Resolved, values: &ValueSettings) -> bool {
+    let (key, own) = (&resolved.key, &values.key);
     let cookies = own.cookies().all(|name| key.cookies.contains(name));
     let fields = own.fields().all(|name| key.fields.contains(name));
     cookies

@@ -9,6 +9,7 @@ use crate::sections::limits::Limits;
 use crate::sections::log::Log;
 use crate::sections::origin::Origin;
 use crate::sections::purge::PurgeSetting;
+use crate::sections::settings::Settings;
 use crate::sections::site::Site;
 use crate::sections::store::Store;
 use crate::sections::tags::TagFields;
@@ -62,6 +63,13 @@ section! {
 }
 
 impl Config {
+    /// Whether a site has a rule that looks in a store, or stores there.
+    pub fn site_uses(&self, site: &Site, store: &Name) -> bool {
+        let rules = site.rules.iter().map(|rule| Some(&rule.settings)).chain([None]);
+        let mut resolved = rules.map(|rule| Settings::resolve(rule, &site.settings, &self.defaults.settings));
+        resolved.any(|resolved| resolved.uses(store))
+    }
+
     /// The origin of this name.
     pub fn origin(&self, name: &Name) -> Option<&Origin> {
         self.origins.iter().find(|(other, _)| other == name).map(|(_, origin)| origin)

@@ -7,6 +7,7 @@ use crate::document::{Node, Value};
 use crate::reading::{At, Reading};
 use crate::schema::section::section;
 use crate::schema::{Consistent, Section, Setting, Shape, TextSetting};
+use crate::sections::values::ValueSettings;
 use crate::value::media::MediaType;
 use crate::value::remote_server::RemoteAddress;
 use crate::value::value_key::ValueKey;
@@ -98,18 +99,8 @@ impl Consistent for MemcachedTable {}
 pub struct Memcached {
     /// At least one.
     pub servers: Vec<RemoteServerEntry>,
-    /// How keys are made.
-    pub key: ValueKey,
-    /// What a value is.
-    pub format: ValueFormat,
-    /// How long a copy is used.
-    pub near: Duration,
-    /// How long a look-up may take.
-    pub timeout: Duration,
-    /// The type of bodies.
-    pub default_type: MediaType,
-    /// Whether larder writes there.
-    pub write: bool,
+    /// How values are named, read and written.
+    pub values: ValueSettings,
     /// How keys find their server.
     pub ring: Ring,
     /// Bits of flags that tell gzip.
@@ -142,17 +133,9 @@ impl Setting for Memcached {
             reading.refuse_value(node, at, said, None);
             return None;
         }
-        Some(Self {
-            servers: table.servers,
-            key: table.key,
-            format: table.format,
-            near: table.near,
-            timeout: table.timeout,
-            default_type: table.default_type,
-            write: table.write,
-            ring: table.ring,
-            gzip_flag: table.gzip_flag,
-            zlib_flag: table.zlib_flag,
-        })
+        let MemcachedTable { servers, key, format, near, timeout, default_type, write, .. } = table;
+        let values = ValueSettings { key, format, near, timeout, default_type, write };
+        let (gzip_flag, zlib_flag) = (table.gzip_flag, table.zlib_flag);
+        Some(Self { servers, values, ring: table.ring, gzip_flag, zlib_flag })
     }
 }

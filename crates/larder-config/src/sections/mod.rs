@@ -25,6 +25,7 @@ pub(crate) mod settings;
 pub(crate) mod site;
 pub(crate) mod store;
 pub(crate) mod tags;
+pub(crate) mod values;
 
 use std::collections::HashMap;
 use std::sync::OnceLock;

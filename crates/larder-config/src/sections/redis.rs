@@ -6,6 +6,7 @@ use crate::document::{Node, Value};
 use crate::reading::{At, Reading};
 use crate::schema::section::section;
 use crate::schema::{Consistent, Section, Setting, Shape};
+use crate::sections::values::ValueSettings;
 use crate::value::media::MediaType;
 use crate::value::redis_url::{ONE_SERVER, RedisUrl};
 use crate::value::value_key::ValueKey;
@@ -48,18 +49,8 @@ impl Consistent for RedisTable {}
 pub struct Redis {
     /// The server.
     pub url: RedisUrl,
-    /// How keys are made.
-    pub key: ValueKey,
-    /// What a value is.
-    pub format: ValueFormat,
-    /// How long a copy is used.
-    pub near: Duration,
-    /// How long a look-up may take.
-    pub timeout: Duration,
-    /// The type of bodies.
-    pub default_type: MediaType,
-    /// Whether larder writes there.
-    pub write: bool,
+    /// How values are named, read and written.
+    pub values: ValueSettings,
 }
 
 impl Setting for Redis {
@@ -78,7 +69,8 @@ impl Setting for Redis {
                     return None;
                 }
                 let RedisTable { url, key, format, near, timeout, default_type, write } = read;
-                Some(Self { url: url?, key, format, near, timeout, default_type, write })
+                let values = ValueSettings { key, format, near, timeout, default_type, write };
+                Some(Self { url: url?, values })
             }
             Value::Text(_) => {
                 let problem = reading.problem(&node.place, at, OWN_RECORDS);

@@ -219,6 +219,14 @@ pub struct Resolved {
     pub debug: bool,
 }
 
+impl Resolved {
+    /// Whether they lead to a store.
+    pub fn uses(&self, store: &Name) -> bool {
+        let is_it = self.store == *store || self.place.iter().any(|place| place.store == *store);
+        self.cache == CacheMode::Auto && is_it
+    }
+}
+
 impl Settings {
     /// What holds where `rule` matched (`None`: no rule did), on a site with these settings: each key from the first
     /// of the three that has it, tables whole.

@@ -7,6 +7,7 @@ use crate::sections::disk::Disk;
 use crate::sections::files::Files;
 use crate::sections::memcached::Memcached;
 use crate::sections::redis::Redis;
+use crate::sections::values::ValueSettings;
 use crate::value::size::ByteSize;
 use crate::value::words::Layout;
 
@@ -45,6 +46,12 @@ section! {
 }
 
 impl Store {
+    /// What is said of its values, and the key of the table that says it; `None` where it has none.
+    pub fn values(&self) -> Option<(&'static str, &ValueSettings)> {
+        let memcached = self.memcached.as_ref().map(|said| ("memcached", &said.values));
+        memcached.or_else(|| self.redis.as_ref().map(|said| ("redis", &said.values)))
+    }
+
     /// How the disks are used; `Single` where there is one, or none.
     pub fn chosen_layout(&self) -> Layout {
         self.layout.unwrap_or_default()

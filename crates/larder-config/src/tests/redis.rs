@@ -24,9 +24,12 @@ fn a_url_and_a_key_have_every_default() {
     let short = read("redis = { url = \"redis://cache\", key = \"{target}\" }");
     assert_eq!(short, read("redis = { url = \"valkey://cache:6379/0\", format = \"body\" }"));
     assert_eq!(short.url.place, RedisPlace::Tcp { host: "cache".into(), port: 6379 });
-    assert_eq!((short.near, short.timeout), (Duration::from_secs(1), Duration::from_millis(200)));
-    assert_eq!((short.format, short.write), (ValueFormat::Body, false));
-    assert_eq!(short.default_type.as_str(), "application/octet-stream");
+    assert_eq!(
+        (short.values.near, short.values.timeout),
+        (Duration::from_secs(1), Duration::from_millis(200))
+    );
+    assert_eq!((short.values.format, short.values.write), (ValueFormat::Body, false));
+    assert_eq!(short.values.default_type.as_str(), "application/octet-stream");
 }
 
 #[test]
@@ -37,8 +40,11 @@ fn every_key_of_the_table_is_read() {
     );
     assert_eq!((full.url.user.as_deref(), full.url.password.as_deref()), (Some("larder"), Some("s3cret")));
     assert_eq!((full.url.place.clone(), full.url.database), (RedisPlace::Unix("/run/r.sock".into()), 2));
-    assert_eq!((full.near, full.timeout, full.write), (Duration::ZERO, Duration::from_millis(50), true));
-    assert_eq!((full.format, full.key.has_host()), (ValueFormat::Http, true));
+    assert_eq!(
+        (full.values.near, full.values.timeout, full.values.write),
+        (Duration::ZERO, Duration::from_millis(50), true)
+    );
+    assert_eq!((full.values.format, full.values.key.has_host()), (ValueFormat::Http, true));
     assert!(!format!("{full:?}").contains("s3cret"));
 }
 

@@ -31,9 +31,15 @@ fn servers_alone_have_every_default() {
         read("memcached = { servers = [\"a:11211\", { server = \"127.0.0.1:5\", weight = 1 }] }")
     );
     assert_eq!(short.servers.iter().map(ToString::to_string).collect::<Vec<_>>(), ["a:11211", "127.0.0.1:5"]);
-    assert_eq!((short.near, short.timeout), (Duration::from_secs(1), Duration::from_millis(200)));
-    assert_eq!((short.format, short.ring, short.write), (ValueFormat::Body, Ring::Ketama, false));
-    assert_eq!((short.default_type.as_str(), short.gzip_flag), ("application/octet-stream", 0));
+    assert_eq!(
+        (short.values.near, short.values.timeout),
+        (Duration::from_secs(1), Duration::from_millis(200))
+    );
+    assert_eq!(
+        (short.values.format, short.ring, short.values.write),
+        (ValueFormat::Body, Ring::Ketama, false)
+    );
+    assert_eq!((short.values.default_type.as_str(), short.gzip_flag), ("application/octet-stream", 0));
     assert_eq!(read("memcached = \"unix:/run/m.sock\"").servers.len(), 1);
 }
 
@@ -44,10 +50,13 @@ fn every_key_of_the_table_is_read() {
          \"http\"\nnear = \"0s\"\ntimeout = \"50ms\"\ndefault_type = \"text/html; charset=utf-8\"\nwrite = true\nring = \
          \"nginx\"\ngzip_flag = 2\nzlib_flag = 8",
     );
-    assert_eq!((full.servers[0].weight, full.format, full.ring), (3, ValueFormat::Http, Ring::Nginx));
-    assert_eq!((full.near, full.timeout, full.write), (Duration::ZERO, Duration::from_millis(50), true));
-    assert_eq!((full.gzip_flag, full.zlib_flag, full.key.has_host()), (2, 8, true));
-    assert_eq!(full.default_type.as_str(), "text/html; charset=utf-8");
+    assert_eq!((full.servers[0].weight, full.values.format, full.ring), (3, ValueFormat::Http, Ring::Nginx));
+    assert_eq!(
+        (full.values.near, full.values.timeout, full.values.write),
+        (Duration::ZERO, Duration::from_millis(50), true)
+    );
+    assert_eq!((full.gzip_flag, full.zlib_flag, full.values.key.has_host()), (2, 8, true));
+    assert_eq!(full.values.default_type.as_str(), "text/html; charset=utf-8");
 }
 
 #[test]

@@ -4,14 +4,10 @@
 //! formats there are is decided when the store is made; the hosts are those of the config in force.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::HeaderValue;
 use larder_cache::purge::Scope;
-use larder_config::{
-    CacheMode, Config, MediaType, Memcached, Name, Redis, RedisPlace, Settings, Site, ValueFormat, ValueKey,
-    ValueKeyPart,
-};
+use larder_config::{Config, Memcached, Name, Redis, RedisPlace, ValueFormat, ValueKeyPart, ValueSettings};
 use larder_http::time::Clock;
 use larder_observe::Diagnostics;
 use larder_remote::memcached::{Codings, MemcachedSettings, Placement, RemoteServer};
@@ -29,54 +25,32 @@ pub(super) fn start(
     diagnostics: &Diagnostics,
 ) -> Result<Option<Arc<Values>>, RemoteError> {
     let max_object = config.max_object_bytes();
-    let (said, servers) = match (&config.memcached, &config.redis) {
-        (Some(memcached), _) => (Said::of_memcached(memcached), in_memcached(memcached, max_object)?),
-        (None, Some(redis)) => (Said::of_redis(redis), in_redis(redis, max_object)),
+    let servers = match (&config.memcached, &config.redis) {
+        (Some(memcached), _) => in_memcached(memcached, max_object)?,
+        (None, Some(redis)) => in_redis(redis, max_object),
         (None, None) => return Ok(None),
     };
-    let settings = said.settings(max_object);
-    Values::start(settings, servers, Arc::new(SystemNames), clock, diagnostics).map(Some)
+    let Some((_, said)) = config.values() else { return Ok(None) };
+    Values::start(settings(said, max_object), servers, Arc::new(SystemNames), clock, diagnostics).map(Some)
 }
 
-/// What is said of values, wherever they lie.
-struct Said<'a> {
-    key: &'a ValueKey,
-    format: ValueFormat,
-    near: Duration,
-    timeout: Duration,
-    default_type: &'a MediaType,
-    write: bool,
-}
-
-impl<'a> Said<'a> {
-    fn of_memcached(config: &'a Memcached) -> Self {
-        let Memcached { key, format, near, timeout, default_type, write, .. } = config;
-        Self { key, format: *format, near: *near, timeout: *timeout, default_type, write: *write }
-    }
-
-    fn of_redis(config: &'a Redis) -> Self {
-        let Redis { key, format, near, timeout, default_type, write, .. } = config;
-        Self { key, format: *format, near: *near, timeout: *timeout, default_type, write: *write }
-    }
-
-    fn settings(&self, max_object: u64) -> ValuesSettings {
-        ValuesSettings {
-            key: KeyTemplate::new(self.key.parts().iter().map(part).collect()),
-            format: match self.format {
-                ValueFormat::Body => Format::Body,
-                ValueFormat::Http => Format::Http,
-            },
-            near: self.near,
-            // A checked config has a type that can be a field's value.
-            default_type: self
-                .default_type
-                .as_str()
-                .parse()
-                .unwrap_or(HeaderValue::from_static("application/octet-stream")),
-            write: self.write,
-            max_object,
-            timeout: self.timeout,
-        }
+fn settings(said: &ValueSettings, max_object: u64) -> ValuesSettings {
+    ValuesSettings {
+        key: KeyTemplate::new(said.key.parts().iter().map(part).collect()),
+        format: match said.format {
+            ValueFormat::Body => Format::Body,
+            ValueFormat::Http => Format::Http,
+        },
+        near: said.near,
+        // A checked config has a type that can be a field's value.
+        default_type: said
+            .default_type
+            .as_str()
+            .parse()
+            .unwrap_or(HeaderValue::from_static("application/octet-stream")),
+        write: said.write,
+        max_object,
+        timeout: said.timeout,
     }
 }
 
@@ -88,7 +62,7 @@ fn in_memcached(config: &Memcached, max_object: u64) -> Result<RemoteSettings, R
             larder_config::Ring::Consistent => Placement::Consistent,
             larder_config::Ring::Nginx => Placement::Nginx,
         },
-        timeout: config.timeout,
+        timeout: config.values.timeout,
         max_object: usize::try_from(max_object).unwrap_or(usize::MAX),
         codings: Codings { gzip_flag: config.gzip_flag, zlib_flag: config.zlib_flag },
     }))
@@ -103,7 +77,7 @@ fn in_redis(config: &Redis, max_object: u64) -> RemoteSettings {
         user: config.url.user.clone(),
         password: config.url.password.as_ref().map(Password::new),
         database: config.url.database,
-        timeout: config.timeout,
+        timeout: config.values.timeout,
         max_object: usize::try_from(max_object).unwrap_or(usize::MAX),
     })
 }
@@ -134,19 +108,10 @@ fn part(part: &ValueKeyPart) -> KeyPart {
 pub(super) fn served(config: &Config, store: &Name) -> Arc<ServedHosts> {
     let (mut hosts, mut otherwise) = (Vec::new(), false);
     for site in &config.sites {
-        let is_in = uses(config, site, store);
+        let is_in = config.site_uses(site, store);
         otherwise |= is_in && site.hosts.is_empty();
         hosts.extend(site.hosts.iter().map(|host| (host.as_str(), is_in)));
     }
     let scope = Scope::of_sites(hosts, otherwise);
     Arc::new(move |host| scope.holds(host))
-}
-
-fn uses(config: &Config, site: &Site, store: &Name) -> bool {
-    let rules = site.rules.iter().map(|rule| Some(&rule.settings)).chain([None]);
-    let mut resolved = rules.map(|rule| Settings::resolve(rule, &site.settings, &config.defaults.settings));
-    resolved.any(|resolved| {
-        let is_it = resolved.store == *store || resolved.place.iter().any(|place| place.store == *store);
-        is_it && resolved.cache == CacheMode::Auto
-    })
 }
