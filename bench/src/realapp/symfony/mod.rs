@@ -1,7 +1,7 @@
 //! Symfony from Debian: pages with `render_esi` and `render_ssi`, put together by larder, and by Symfony's own HttpCache for comparison.
 //!
 //! In: the stage, whose folder has a small shop. Out: what each of the two caches makes of the same pages, for three visitors in
-//! turns; how long page and list live in each; and a crowd of requests in which no visitor may see another's greeting.
+//! turns, and how long page and list live in each. Then a crowd of requests comes, in which no visitor may see another's greeting.
 //! larder's configuration names the origin and nothing else. The run fails where a page differs, where a list or page
 //! lives longer or shorter than the shop says, and where a greeting is anybody else's. Settings that give greetings away
 //! have to be found by the same check. See tests/realapp/symfony/README.md.

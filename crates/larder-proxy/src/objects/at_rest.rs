@@ -2,7 +2,7 @@
 //!
 //! In: a request without fields of a visitor, and the rule that it matches. Out: the stored response that it selects, with its body, or a
 //! file below the site's root. Heads are looked at as a listing looks: no use, no recall into memory, no promotion. No origin is asked, and
-//! no value in another program's memory: larder's own copy of one counts.
+//! neither is a server of values. larder's own copy of a value counts.
 //! What has been invalidated is not used, and neither is what was stored under less careful rules about cookies.
 
 use std::cmp::Reverse;

@@ -1,9 +1,9 @@
 //! Pages put together from templates, by the servers that speak the language and by larder: the same bytes.
 //!
 //! In: the templates and fragments of tests/pages, the peers' configurations there, Debian's nginx (ssi), Apache (mod_include) and Varnish
-//! (ESI), and larder of the dev profile. Out: where a page differs, beside tests/pages/differences.list, which has a reason for each; any
-//! other difference fails, in both directions. larder is asked for each page again and again: put together while its parts arrive, from
-//! memory, and kept as a whole, it has to be the same.
+//! (ESI), and larder of the dev profile. Out: where a page differs, beside tests/pages/differences.list, which has a reason for each.
+//! Any other difference fails, and so does an entry that is none any more. larder is asked for each page again and again. It has to be the
+//! same while its parts arrive, from memory, and kept as a whole.
 //! Deliberately absent: fields of the response, what a page costs, and what no peer offers; scenarios and measurements have these.
 
 mod cases;
