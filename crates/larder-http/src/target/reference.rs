@@ -12,7 +12,7 @@ use crate::authority::Authority;
 use crate::scheme::Scheme;
 
 /// The URI of the document in which a reference is written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DocumentUri {
     /// How it was asked for.
     pub scheme: Scheme,

@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::ask::{AskedFragment, Fragment, FragmentResult, FragmentTemplate, NoFragment};
 use super::document::TemplateText;
-use super::entry::{Bringing, FetchCall, FragmentEntry, FragmentPlace, later};
+use super::entry::{Bringing, FetchCall, FragmentEntry, later};
 use super::page::Page;
 use super::queue::PagePiece;
 use super::room::PageRoom;
@@ -42,8 +42,7 @@ impl Page {
 
     pub(super) fn ask(&mut self, ask: Ask) {
         let Some(uri) = self.uri_of(&ask) else { return };
-        let place = (uri.scheme.as_str(), uri.authority.clone(), uri.target.clone());
-        match self.asked.get_mut(&place) {
+        match self.asked.get_mut(&uri) {
             Some(FragmentEntry::UnderWay { waiting, .. }) => return waiting.push(ask),
             Some(FragmentEntry::Failed(reason)) => {
                 let reason = *reason;
@@ -62,22 +61,22 @@ impl Page {
                 // A long one is good because it was decoded so far. Its decoder is not kept until its turn.
                 fragment.passes |= !fragment.body.is_whole();
                 fragment.body.charge();
-                self.come((&ask, &uri, place), fragment);
+                self.come((&ask, &uri), fragment);
             }
             AskedFragment::Now(Err(NoFragment::NotStored)) => self.lacks_part = true,
             AskedFragment::Now(Err(NoFragment::Failed(reason))) => {
-                self.asked.insert(place, FragmentEntry::Failed(reason));
                 self.give_failure(&ask, &uri, reason);
+                self.asked.insert(uri, FragmentEntry::Failed(reason));
             }
             // It is never given, and the page stays open.
             _ if !self.request.fetches => {}
             asked => {
                 let limit = ask.wait_ms_max.map(|limit| Duration::from_millis(limit.into()));
                 let called = Arc::new(Notify::new());
-                let task = self.begin((place.clone(), Arc::clone(&called)), later(asked), limit);
+                let task = self.begin((uri.clone(), Arc::clone(&called)), later(asked), limit);
                 let entry =
                     FragmentEntry::UnderWay { waiting: vec![ask], task, call: FetchCall::new(called) };
-                self.asked.insert(place, entry);
+                self.asked.insert(uri, entry);
             }
         }
     }
@@ -85,7 +84,7 @@ impl Page {
     /// Has a fragment brought by a task, as soon as there is room or it is called.
     fn begin(
         &mut self,
-        (place, called): (FragmentPlace, Arc<Notify>),
+        (uri, called): (DocumentUri, Arc<Notify>),
         asked: Bringing,
         wait_max: Option<Duration>,
     ) -> AbortHandle {
@@ -97,7 +96,7 @@ impl Page {
         self.tasks.spawn(async move {
             let failed = |reason| Err(NoFragment::Failed(reason));
             let Ok(entered) = timeout_at(page_ends, room.enter(&called)).await else {
-                return (place, failed(IncludeFailure::PageTimeout));
+                return (uri, failed(IncludeFailure::PageTimeout));
             };
             let ends = Instant::now() + limit;
             let bringing = async {
@@ -112,24 +111,22 @@ impl Page {
             };
             let late = if ends < page_ends { IncludeFailure::Timeout } else { IncludeFailure::PageTimeout };
             let answered = timeout_at(ends.min(page_ends), bringing).await.unwrap_or_else(|_| failed(late));
-            (place, answered)
+            (uri, answered)
         })
     }
 
-    pub(super) fn answered(&mut self, place: &FragmentPlace, answered: FragmentResult) {
-        let Some(FragmentEntry::UnderWay { waiting, .. }) = self.asked.remove(place) else { return };
+    pub(super) fn answered(&mut self, uri: &DocumentUri, answered: FragmentResult) {
+        let Some(FragmentEntry::UnderWay { waiting, .. }) = self.asked.remove(uri) else { return };
         match answered {
             // Those that wait for it are given nothing.
             Err(NoFragment::NotStored) => self.lacks_part = true,
             Err(NoFragment::Failed(reason)) => {
                 // How long the template waits for one include says nothing of the others.
                 if reason != IncludeFailure::Timeout || waiting.iter().all(|ask| ask.wait_ms_max.is_none()) {
-                    self.asked.insert(place.clone(), FragmentEntry::Failed(reason));
+                    self.asked.insert(uri.clone(), FragmentEntry::Failed(reason));
                 }
                 for ask in waiting {
-                    if let Some(uri) = self.uri_of(&ask) {
-                        self.give_failure(&ask, &uri, reason);
-                    }
+                    self.give_failure(&ask, uri, reason);
                 }
             }
             Ok(fragment) => {
@@ -137,12 +134,10 @@ impl Page {
                 let Some(first) = waiting.next() else { return };
                 // Each gets its own now: later the page may not have it any more.
                 let others: Vec<_> = waiting.map(|ask| (fragment.copy(), ask)).collect();
-                if let Some(uri) = self.uri_of(&first) {
-                    self.come((&first, &uri, place.clone()), fragment);
-                }
+                self.come((&first, uri), fragment);
                 for (copy, ask) in others {
-                    match copy.zip(self.uri_of(&ask)) {
-                        Some((copy, uri)) => self.give(&ask, &uri, copy),
+                    match copy {
+                        Some(copy) => self.give(&ask, uri, copy),
                         None => self.ask(ask),
                     }
                 }
@@ -151,7 +146,7 @@ impl Page {
     }
 
     /// A fragment that came, the first time that the page needs it.
-    fn come(&mut self, (ask, uri, place): (&Ask, &DocumentUri, FragmentPlace), fragment: Box<Fragment>) {
+    fn come(&mut self, (ask, uri): (&Ask, &DocumentUri), fragment: Box<Fragment>) {
         let cookies = u32::try_from(fragment.cookies).unwrap_or(u32::MAX);
         self.tally.cookies = self.tally.cookies.saturating_add(cookies);
         self.parts.push(fragment.said.clone());
@@ -163,7 +158,7 @@ impl Page {
             // It is counted here, and holds no room of those that are on their way.
             self.copies_bytes += own_bytes;
             drop(copy.body.take_room());
-            self.asked.insert(place, FragmentEntry::There(copy));
+            self.asked.insert(uri.clone(), FragmentEntry::There(copy));
         }
         self.give(ask, uri, fragment);
     }

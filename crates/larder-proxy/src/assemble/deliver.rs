@@ -127,8 +127,8 @@ impl Page {
         while let Poll::Ready(Some(joined)) = self.tasks.poll_join_next(cx) {
             has_moved = true;
             // One that was given up says nothing.
-            if let Ok((place, answered)) = joined {
-                self.answered(&place, answered);
+            if let Ok((uri, answered)) = joined {
+                self.answered(&uri, answered);
             }
         }
         // With nothing else to wait for, the page has to hold more: what keeps it back are text that is skipped, or an attempt.

@@ -5,15 +5,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use larder_assemble::{Ask, IncludeFailure};
-use larder_http::authority::Authority;
-use larder_http::target::Target;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 use super::ask::{AskedFragment, Fragment, FragmentResult};
 
-/// Which URL: scheme, site and target.
-pub(super) type FragmentPlace = (&'static str, Authority, Target);
 /// A fragment on its way.
 pub(super) type Bringing = Pin<Box<dyn Future<Output = FragmentResult> + Send>>;
 

@@ -24,7 +24,7 @@ use tokio::time::Instant;
 use super::ask::{FragmentResult, Fragments};
 use super::body::PartBody;
 use super::document::{At, TemplateText};
-use super::entry::{Bringing, FragmentEntry, FragmentPlace};
+use super::entry::{Bringing, FragmentEntry};
 use super::queue::{PagePiece, Queue};
 use super::room::PageRoom;
 use super::tag::TagInput;
@@ -78,9 +78,9 @@ pub(crate) struct Page {
     pub(super) lacks_part: bool,
     pub(super) queue: Queue,
     pub(super) documents: Vec<TemplateText>,
-    /// What was asked for, by site and target.
-    pub(super) asked: HashMap<FragmentPlace, FragmentEntry, foldhash::fast::RandomState>,
-    pub(super) tasks: JoinSet<(FragmentPlace, FragmentResult)>,
+    /// What was asked for.
+    pub(super) asked: HashMap<DocumentUri, FragmentEntry, foldhash::fast::RandomState>,
+    pub(super) tasks: JoinSet<(DocumentUri, FragmentResult)>,
     /// Made with the first fragment that is not there at once.
     pub(super) room: Option<PageRoom>,
     /// What bodies take that are kept in `asked`, beside those of stores.

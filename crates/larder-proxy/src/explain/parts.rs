@@ -20,9 +20,7 @@ use larder_assemble::{
     SlotKind, Step, Template,
 };
 use larder_cache::page::PartSaid;
-use larder_http::authority::Authority;
 use larder_http::body::Pieces;
-use larder_http::target::Target;
 use larder_http::target::reference::DocumentUri;
 use larder_http::template::Language;
 use larder_http::time::WallTime;
@@ -92,7 +90,7 @@ pub(crate) struct Parts<'a> {
     content: Content,
     noted: Vec<Noted>,
     looked: Vec<LookedUp>,
-    by_place: HashMap<Place, usize, foldhash::fast::RandomState>,
+    by_uri: HashMap<DocumentUri, usize, foldhash::fast::RandomState>,
     /// What each part says that goes in, and the include that it came by; the template first.
     said: Vec<(PartSaid, Option<usize>)>,
     is_open: bool,
@@ -101,9 +99,6 @@ pub(crate) struct Parts<'a> {
     /// What is asked for, and not answered yet.
     pending: Option<Pending>,
 }
-
-/// Scheme, site and target.
-type Place = (&'static str, Authority, Target);
 
 /// A page with the word that Cache-Status has for it.
 pub(super) struct FoundPage {
@@ -121,7 +116,7 @@ pub(crate) struct WantedFragment {
 
 struct Pending {
     ask: Ask,
-    place: Place,
+    uri: DocumentUri,
     noted: usize,
 }
 
@@ -170,7 +165,7 @@ impl<'a> Parts<'a> {
             content: Content::default(),
             noted: Vec::new(),
             looked: Vec::new(),
-            by_place: HashMap::default(),
+            by_uri: HashMap::default(),
             said: vec![(said, None)],
             is_open,
             detail: None,
@@ -215,9 +210,9 @@ impl<'a> Parts<'a> {
 
     /// Takes what is known of the fragment that was named last.
     pub(crate) fn give(&mut self, looked: LookedUp) {
-        let Some(Pending { ask, place, noted }) = self.pending.take() else { return };
+        let Some(Pending { ask, uri, noted }) = self.pending.take() else { return };
         let index = self.looked.len();
-        self.by_place.insert(place, index);
+        self.by_uri.insert(uri, index);
         if let LookedUp::Found(found) = &looked
             && let FoundPart::There { said, .. } = &found.part
         {
@@ -242,8 +237,7 @@ impl<'a> Parts<'a> {
         if let Some(noted) = self.noted.get_mut(noted) {
             noted.uri = Some(uri.clone());
         }
-        let place = (uri.scheme.as_str(), uri.authority.clone(), uri.target.clone());
-        match self.by_place.get(&place).copied() {
+        match self.by_uri.get(&uri).copied() {
             Some(index) => {
                 self.answer(&ask, noted, index);
                 None
@@ -251,7 +245,7 @@ impl<'a> Parts<'a> {
             None => {
                 let asking = self.documents.get(ask.document.index())?;
                 let takes_errors = asking.template.program.language() == Language::Ssi;
-                self.pending = Some(Pending { ask, place, noted });
+                self.pending = Some(Pending { ask, uri: uri.clone(), noted });
                 Some(WantedFragment { uri, takes_errors })
             }
         }

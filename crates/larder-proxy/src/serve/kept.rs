@@ -12,6 +12,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hashbrown::HashMap;
 use http::header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE};
 use http::{HeaderMap, HeaderName, Method};
 use larder_assemble::FactsUsed;
@@ -128,6 +129,8 @@ pub(super) struct KeptPage {
     /// What of the request values and conditions have read.
     used: FactsUsed,
     parts: Vec<KeptLookup>,
+    /// Where each of them stands there.
+    by_uri: HashMap<DocumentUri, usize, foldhash::fast::RandomState>,
     page: Arc<WholePage>,
     fields: Arc<PreparedFields>,
     /// When it was made, and what it said then.
@@ -214,6 +217,7 @@ pub(super) fn keep(worker: &Worker, exchange: &Exchange, made: Made<'_>) {
         settings: Arc::clone(exchange.settings()),
         used: made.used.clone(),
         request: RequestHead { fields: without_conditions(&head.fields), ..head.clone() },
+        by_uri: made.parts.iter().enumerate().map(|(index, part)| (part.uri.clone(), index)).collect(),
         parts: made.parts,
         page,
         fields: Arc::new(PreparedFields::new(made.fields.clone())),
@@ -253,7 +257,7 @@ impl KeptPage {
         worker: &Arc<Worker>,
         now: Now,
     ) -> Option<Box<Fragment>> {
-        let part = self.parts.iter().find(|part| part.is_as_stored && part.uri == *uri)?;
+        let part = self.parts.get(*self.by_uri.get(uri)?).filter(|part| part.is_as_stored)?;
         let (stored, age) = part.found(aim, worker, now)?;
         let length = stored.body.length();
         let said = part.said.at(age.as_secs(), stored.head.freshness.ttl_seconds(now));

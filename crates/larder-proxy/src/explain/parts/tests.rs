@@ -5,8 +5,10 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
 use larder_assemble::compile;
+use larder_http::authority::Authority;
 use larder_http::body::Body;
 use larder_http::message::Scheme;
+use larder_http::target::Target;
 use larder_http::template::Language;
 
 use super::*;
