@@ -35,10 +35,12 @@ struct Moment {
     ends_at_once: bool,
 }
 
-const MOMENTS: [Moment; 6] = [
+const MOMENTS: [Moment; 7] = [
     // Whether others may have it is not known before its head.
     Moment { name: "begins", after: None, asks: Some("/held/begins"), ends_at_once: false },
     Moment { name: "waits", after: Some(1), asks: Some("/held/waits"), ends_at_once: false },
+    // Of its fragment there is a head, and too little to begin with.
+    Moment { name: "ahead", after: Some(1), asks: Some("/little/ahead"), ends_at_once: true },
     Moment { name: "own", after: Some(HALF - 20_000), asks: Some("/half/own"), ends_at_once: true },
     Moment { name: "shared", after: Some(HALF - 20_000), asks: Some("/half/shared"), ends_at_once: false },
     Moment { name: "template", after: Some(HALF - 20_000), asks: None, ends_at_once: true },
@@ -49,6 +51,10 @@ const MOMENTS: [Moment; 6] = [
 fn scripts() -> Vec<PathScript> {
     let held = |fields: &str| Answer { hold: Some("go".to_owned()), ..part(&[fields], "held") };
     let half = |answer: Answer| Answer { holds: vec![Hold { at: HALF, gate: "go".to_owned() }], ..answer };
+    let little = Answer {
+        holds: vec![Hold { at: 1000, gate: "go".to_owned() }],
+        ..answer_of(&["Cache-Control: no-store"], BODY_BYTES)
+    };
     let rest = "x".repeat(BODY_BYTES as usize);
     let no_store = "Cache-Control: no-store";
     vec![
@@ -61,6 +67,8 @@ fn scripts() -> Vec<PathScript> {
             half(template("ESI", &[no_store], &format!("a<esi:include src=\"/plain\"/>{rest}"))),
         ),
         script("/reads", esi("<esi:include src=\"/large\"/><esi:include src=\"/held/reads/$(HTTP_X_N)\"/>z")),
+        script("/ahead", esi("a<esi:include src=\"/little/ahead/$(HTTP_X_N)\"/>z")),
+        script("/little/*", little),
         script("/held/*", held(no_store)),
         script("/half/own/*", half(answer_of(&[no_store], BODY_BYTES))),
         script("/half/shared/*", half(answer_of(&["Cache-Control: max-age=60"], BODY_BYTES))),
@@ -115,7 +123,7 @@ impl Setup {
             let all = origin.log().all();
             let asked = all.iter().filter(|seen| seen.target.starts_with(asks)).count() as u64;
             // A body that passes through is let go of out of its turn, and asked for again.
-            let most = if moment.name == "own" { 2 * TIMES } else { TIMES };
+            let most = if moment.ends_at_once { 2 * TIMES } else { TIMES };
             assert!((TIMES..=most).contains(&asked), "{moment:?}: {asked} requests");
         }
         let complaints = origin.log().complaints();

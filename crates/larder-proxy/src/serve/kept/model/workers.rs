@@ -65,9 +65,11 @@ impl Given {
         self.field("cache-status").contains("; hit")
     }
 
-    /// Whether all of it comes from memory, and nothing of it is stale.
+    /// Whether all of it comes from memory, and nothing of it is stale. In the first second of being stale a part is not told from one
+    /// in its last second of being fresh.
     pub(super) fn is_fresh(&self) -> bool {
-        self.is_hit() && self.field("cache-status").contains("detail=assembled")
+        let status = self.field("cache-status");
+        self.is_hit() && status.contains("detail=assembled") && !status.contains("ttl=0;")
     }
 }
 
@@ -183,13 +185,6 @@ impl Workers {
     /// Fetches under way.
     pub(super) fn flights(&self) -> u64 {
         self.proxy.gauges().flights
-    }
-
-    /// How many answers were kept pages.
-    pub(super) fn kept(&self) -> u64 {
-        let routes = self.metrics.snapshot().routes;
-        let pages = routes.iter().flat_map(|route| &route.pages);
-        pages.filter(|pages| pages.token == "kept").map(|pages| pages.count).sum()
     }
 }
 
