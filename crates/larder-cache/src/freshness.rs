@@ -171,10 +171,17 @@ impl Freshness {
 
     /// The same with a lifetime that ended at this moment of the monotonic clock, unless it was over before. A response
     /// that had a lifetime keeps a trace of it: it may stand in for an origin, which one that never was fresh may not.
+    /// One that arrived later than that is stale from its arrival on: it may be looked at in the millisecond in which it came.
     #[must_use]
     pub fn ended_at(&self, moment: Duration) -> Self {
+        const TRACE: Duration = Duration::from_nanos(1);
         let at = Now { wall: self.received.wall, monotonic: moment };
-        Self { lifetime: self.lifetime.min(self.counted(at).max(Duration::from_nanos(1))), ..*self }
+        let counted = self.counted(at);
+        if counted.is_zero() && !self.lifetime.is_zero() {
+            let monotonic = self.received.monotonic.saturating_sub(TRACE);
+            return Self { lifetime: TRACE, received: Now { monotonic, ..self.received }, ..*self };
+        }
+        Self { lifetime: self.lifetime.min(counted), ..*self }
     }
 
     /// The same of a copy that is used for `most` from its arrival, and then asked for again. A lifetime that is not the

@@ -198,6 +198,33 @@ fn what_was_never_fresh_is_not_shared() {
     assert!(!of(200, &[("etag", "\"a\"")], &CachePolicy::default()).is_shareable());
 }
 
+#[test]
+fn a_lifetime_that_was_ended_is_over_at_once_and_leaves_a_trace() {
+    let ttl = Lifetimes { any: Some(Duration::from_secs(60)), by_status: Vec::new() };
+    let with_ttl = CachePolicy { ttl, ..CachePolicy::default() };
+    for (lines, policy) in [
+        (&[("cache-control", "max-age=60")][..], &CachePolicy::default()),
+        (&[("cache-control", "max-age=60"), ("age", "9")], &CachePolicy::default()),
+        (&[("age", "9")], &with_ttl),
+    ] {
+        let found = Freshness { received: at_ms(5_000), ..of(200, lines, policy) };
+        // Purged while it was fetched, in the millisecond of its arrival, and later.
+        for (purged, asked) in
+            [(4_000, 5_000), (4_000, 5_001), (5_000, 5_000), (7_000, 7_000), (7_000, 9_000)]
+        {
+            let ended = found.ended_at(at_ms(purged).monotonic);
+            assert!(
+                !ended.is_fresh(at_ms(asked)),
+                "{lines:?} purged at {purged} ms, asked for at {asked} ms"
+            );
+            assert!(!ended.lifetime.is_zero(), "{lines:?} purged at {purged} ms");
+            assert_eq!(ended.age(at_ms(asked)).as_secs(), found.age(at_ms(asked)).as_secs());
+        }
+    }
+    let never = of(200, &[("cache-control", "max-age=0")], &CachePolicy::default());
+    assert!(never.ended_at(at_ms(0).monotonic).lifetime.is_zero());
+}
+
 fn any_freshness() -> impl Strategy<Value = Freshness> {
     let sources = [
         LifetimeSource::MaxAge,

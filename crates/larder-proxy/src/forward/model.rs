@@ -297,7 +297,8 @@ impl Model {
     }
 
     async fn note_stored(&mut self, url: Url, key: &CacheKey) {
-        // Of plain files memory has nothing.
+        // Of plain files memory has nothing, and what is on its way to them is not found yet.
+        self.world.settle();
         let filed = match self.look(&self.world.request(url), key, false).await {
             LookupResult::Fresh { stored, .. } | LookupResult::Refresh { stored, .. } => {
                 Some(Arc::clone(&stored))
@@ -306,7 +307,8 @@ impl Model {
         };
         for stored in self.world.stored(key).into_iter().chain(filed) {
             let body = (version(&stored), oldest(&stored).await);
-            self.map.stored(url, body, Names::of(&stored.head));
+            let confirmed = number_in(&stored.head.all_fields(), "x-asked");
+            self.map.stored(url, body, confirmed, Names::of(&stored.head));
         }
     }
 

@@ -135,6 +135,15 @@ pub(super) enum Way {
     ToValidate,
 }
 
+/// What was stored of a body's names.
+struct Head {
+    /// From when on.
+    since: u64,
+    /// When the answer that gave them was asked for.
+    confirmed: u64,
+    names: Names,
+}
+
 #[derive(Default)]
 pub(super) struct Map {
     last: u64,
@@ -143,8 +152,8 @@ pub(super) struct Map {
     posts: Vec<(u64, Url)>,
     /// The last crash. It takes along what was not written yet: a response may then be again what it was before a 304.
     crashed: u64,
-    /// The names of each body, by its URL, version and oldest piece, from the moment on at which they were stored.
-    heads: HashMap<(Url, u64, u64), Vec<(u64, Names)>>,
+    /// The heads of each body, by its URL, version and oldest piece.
+    heads: HashMap<(Url, u64, u64), Vec<Head>>,
 }
 
 impl Map {
@@ -162,12 +171,12 @@ impl Map {
         self.posts.push((now, url));
     }
 
-    /// It is stored under these names now.
-    pub(super) fn stored(&mut self, url: Url, (version, oldest): (u64, u64), names: Names) {
-        let now = self.last;
+    /// It is stored under these names now, which were asked for at `confirmed`.
+    pub(super) fn stored(&mut self, url: Url, (version, oldest): (u64, u64), confirmed: u64, names: Names) {
+        let since = self.last;
         let heads = self.heads.entry((url, version, oldest)).or_default();
-        if heads.last().is_none_or(|(_, last)| *last != names) {
-            heads.push((now, names));
+        if heads.last().is_none_or(|last| (last.confirmed, &last.names) != (confirmed, &names)) {
+            heads.push(Head { since, confirmed, names });
         }
     }
 
@@ -178,12 +187,15 @@ impl Map {
     /// Whether a purge named it: by the names that it had then, or was stored under first, where that was later.
     fn is_named(&self, purge: &Purge, url: Url, found: &Found) -> bool {
         let heads = self.heads.get(&(url, found.version, found.oldest)).into_iter().flatten();
-        let (before, after): (Vec<_>, Vec<_>) = heads.partition(|(since, _)| *since < purge.at);
-        let is_sure = before.iter().chain(&after).all(|(since, _)| *since > self.crashed);
+        let (before, after): (Vec<_>, Vec<_>) = heads.partition(|head| head.since < purge.at);
+        if is_apart(purge, url, (&before, &after), found) {
+            return false;
+        }
+        let is_sure = before.iter().chain(&after).all(|head| head.since > self.crashed);
         let then = match (is_sure, &before[..]) {
-            (true, [.., last]) => vec![&last.1],
-            (false, [_, ..]) => before.iter().map(|(_, names)| names).collect(),
-            (_, []) => vec![after.first().map_or(&found.names, |(_, names)| names)],
+            (true, [.., last]) => vec![&last.names],
+            (false, [_, ..]) => before.iter().map(|head| &head.names).collect(),
+            (_, []) => vec![after.first().map_or(&found.names, |head| &head.names)],
         };
         then.into_iter().all(|names| purge.names(url, names))
     }
@@ -206,6 +218,18 @@ impl Map {
         let post = posts.find(|(at, _)| *at > found.confirmed && way != Way::ToValidate);
         post.map(|(at, _)| format!("a POST at {at}"))
     }
+}
+
+/// Whether the purge was of one of two 304s only. Of two that were asked for at once before it, one may give the name and the other
+/// not. The purge concerns the first of them and what that left in the store. The other answer is no worse than a 200 without that name.
+fn is_apart(purge: &Purge, url: Url, (before, after): (&[&Head], &[&Head]), found: &Found) -> bool {
+    let last = Head { since: u64::MAX, confirmed: found.confirmed, names: found.names.clone() };
+    after.iter().copied().chain([&last]).any(|head| {
+        let mut offered = before.iter().filter(|offered| offered.since < head.confirmed);
+        head.confirmed < purge.at
+            && !purge.names(url, &head.names)
+            && offered.next_back().is_some_and(|offered| !purge.names(url, &offered.names))
+    })
 }
 
 fn may_be_stale(found: &Found, way: Way) -> bool {
