@@ -368,8 +368,8 @@ mod tests {
         worker.origin_answered(origin, Duration::from_millis(4));
         worker.page(site, PageHow::Open);
         worker.page(metrics.route("docs"), PageHow::Open);
-        worker.fragment_hit(store);
-        worker.fragment_hit(metrics.cache("big"));
+        worker.fragment_hits(store, 1);
+        worker.fragment_hits(metrics.cache("big"), 1);
         worker.fragment_failed(&Reason(1));
         worker.fragment_cookies_dropped(3);
         worker.page_waited(Duration::from_millis(5));

@@ -198,7 +198,7 @@ mod tests {
         let (site, store) = (metrics.route("shop"), metrics.cache("default"));
         for worker in [metrics.worker(0), metrics.worker(1)] {
             worker.page(site, PageHow::Whole);
-            worker.fragment_hit(store);
+            worker.fragment_hits(store, 1);
             worker.fragment_forwarded(store, &Forward(1));
             worker.fragment_failed(&Failure(3));
             worker.fragment_cookies_dropped(2);

@@ -238,10 +238,10 @@ impl WorkerMetrics {
         }
     }
 
-    /// A fragment was answered from the store.
-    pub fn fragment_hit(&self, cache: CacheId) {
+    /// So many fragments were answered from the store.
+    pub fn fragment_hits(&self, cache: CacheId, count: u64) {
         if let Some(cells) = self.cache(cache) {
-            cells.fragments.add(0, 1);
+            cells.fragments.add(0, count);
         }
     }
 

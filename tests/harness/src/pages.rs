@@ -38,8 +38,8 @@ pub enum Theme {
     Plain,
     /// It greets its visitor by the first digit of the cookie `visitor`. The page as a whole is that of the first half.
     Visitor,
-    /// Its template reads the request field `X-Number` into a variable, and makes nothing of it.
-    Number,
+    /// Its template reads the client's address into a variable, and makes nothing of it.
+    Address,
     /// Its fragments may not be stored.
     Unstored,
     /// They take their time besides.
@@ -104,11 +104,11 @@ impl FragmentedPage {
     /// As it is written.
     pub fn content(&self) -> Vec<u8> {
         let greeting = match self.form {
-            Form::Ssi if self.theme == Theme::Number => {
-                "<!--#set var=\"number\" value=\"$http_x_number\" -->".to_owned()
+            Form::Ssi if self.theme == Theme::Address => {
+                "<!--#set var=\"address\" value=\"$remote_addr\" -->".to_owned()
             }
-            Form::Esi if self.theme == Theme::Number => {
-                "<esi:assign name=\"NUMBER\" value=\"$(HTTP_X_NUMBER)\"/>".to_owned()
+            Form::Esi if self.theme == Theme::Address => {
+                "<esi:assign name=\"ADDRESS\" value=\"$(REMOTE_ADDR)\"/>".to_owned()
             }
             Form::Ssi => {
                 // nginx takes `$` for the beginning of a name in patterns too, so the end of a value cannot decide.
@@ -132,7 +132,7 @@ impl FragmentedPage {
     /// Text, a fragment, text, and so on. The greeting stands behind the first text.
     fn joined(&self, greeting: &str, fragment: impl Fn(usize) -> String) -> Vec<u8> {
         let greets = self.theme == Theme::Visitor;
-        let reads = self.theme == Theme::Number && self.form != Form::Whole;
+        let reads = self.theme == Theme::Address && self.form != Form::Whole;
         let greeting_bytes = if greets { GREETINGS[0].len() } else { 0 };
         let own = self.bytes.saturating_sub(self.fragments * self.fragment_bytes + greeting_bytes);
         let runs = self.fragments + 1;
@@ -186,14 +186,14 @@ impl Form {
 }
 
 impl Theme {
-    const ALL: [Self; 5] = [Self::Plain, Self::Visitor, Self::Number, Self::Unstored, Self::Slow];
+    const ALL: [Self; 5] = [Self::Plain, Self::Visitor, Self::Address, Self::Unstored, Self::Slow];
 
     /// As targets have it.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Plain => "plain",
             Self::Visitor => "visitor",
-            Self::Number => "number",
+            Self::Address => "address",
             Self::Unstored => "unstored",
             Self::Slow => "slow",
         }

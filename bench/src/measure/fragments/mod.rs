@@ -1,6 +1,6 @@
 //! Pages put together from cached fragments: what they cost beside the same page stored whole, and beside nginx and Varnish.
 //!
-//! In: a page of 9.3 KB of ten fragments, by SSI and by ESI, and variants of it: no two requests are alike; a condition on a cookie and
+//! In: a page of 9.3 KB of ten fragments, by SSI and by ESI, and variants of it: none that is kept; a condition on a cookie and
 //! a thousand visitors; a fragment that lives for 100 ms. Also a page of 75 KB of twenty fragments, and 75 KB that are looked through
 //! for directives and have none. Out: the figures of the runner, a table of pages behind slow fragments (slow.rs), and the targets.
 //! Each server is asked for its template, or for the page, and each answer has to be the page byte for byte.
@@ -34,7 +34,7 @@ const NOT_SCANNED: &str = "larder, no assemble";
 const NGINX_NOT_SCANNED: &str = "nginx, ssi off";
 
 const KEPT: &str = "10 fragments";
-const ANEW: &str = "10 fragments, no two requests alike";
+const ANEW: &str = "10 fragments, put together";
 const VISITORS: &str = "a condition, 1000 visitors";
 const BRIEF: &str = "a fragment of 100 ms";
 const LARGE: &str = "75 KB, 20 fragments";
@@ -101,8 +101,7 @@ fn how() -> String {
          answer was the same page byte for byte, put together from a stored template and stored fragments, or stored whole \
          (\"{WHOLE}\"). larder runs bench/full.toml, everything on, but where the table says otherwise. nginx: `ssi on` and `proxy_cache` \
          on tmpfs for template and fragments; Varnish: `do_esi` and memory. \"{KEPT}\": {} bytes, of which ten times {} are fragments. \
-         \"{ANEW}\": each request has another value of a field that the template reads into a variable (bench/load/numbered.lua), so no \
-         page that larder keeps can be used. \"{VISITORS}\": the page greets its visitor by a cookie (bench/load/visitors.lua); nginx has the same `if`. \
+         \"{ANEW}\": the template reads the client's address into a variable, so no page of it is kept. \"{VISITORS}\": the page greets its visitor by a cookie (bench/load/visitors.lua); nginx has the same `if`. \
          \"{BRIEF}\": larder with `override_ttl = \"100ms\"` for one of the ten fragments, and nothing used stale. \"{LARGE}\": {} bytes, of \
          which 20 times {} are fragments. \"{PLAIN}\": larder with `assemble = \"ssi\"` and with `assemble = \"off\"`, and nothing else; nginx \
          with `ssi on` and without. {} {} {}",
@@ -149,13 +148,11 @@ fn kept(kit: &Kit) -> Scenario<'_> {
 }
 
 fn anew(kit: &Kit) -> Scenario<'_> {
-    let page = FragmentedPage { theme: Theme::Number, ..PAGE };
+    let page = FragmentedPage { theme: Theme::Address, ..PAGE };
     let mut rows = rows(kit, page);
     // The peers put each page together anew as it is.
     rows.truncate(3);
-    let mut scenario = Scenario::hit(ANEW, &page.target(), page.page(FIRST), rows);
-    scenario.load = Load::Wrk { connections: 64, script: Some("numbered.lua") };
-    scenario
+    Scenario::hit(ANEW, &page.target(), page.page(FIRST), rows)
 }
 
 fn visitors(kit: &Kit) -> Scenario<'_> {

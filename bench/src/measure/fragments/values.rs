@@ -95,7 +95,10 @@ impl Memcached {
 
     /// nginx, which asks for these values before the origin.
     pub(super) fn with_nginx(self, setup: &Setup<'_>, name: &str) -> Result<Contender> {
-        let http = format!("upstream values {{ server {}; keepalive 64; }}", self.address);
+        let http = format!(
+            "upstream values {{ server {}; keepalive 640; keepalive_requests 1000000000; }}",
+            self.address
+        );
         let proxy = nginx::PROXY;
         let locations = format!(
             "location / {{ {proxy} proxy_cache pages; {NGINX_LINES} ssi on; }}\n\

@@ -153,6 +153,24 @@ impl Run {
         self.documents.get(document.index()).map(|document| &document.uri)
     }
 
+    /// The URI of what is asked for.
+    pub fn uri_of(&self, ask: &Ask) -> Option<DocumentUri> {
+        let base = self.uri(ask.document)?;
+        let target = ask.reference.target.clone();
+        Some(match &ask.reference.site {
+            Some((scheme, authority)) => {
+                DocumentUri { scheme: *scheme, authority: authority.clone(), target }
+            }
+            None => DocumentUri { target, ..base.clone() },
+        })
+    }
+
+    /// The template of the page.
+    pub fn page_template(&self) -> Option<Template> {
+        let page = self.document(DocumentId::PAGE)?;
+        Some(Template { program: Arc::clone(&page.program), last_modified: page.last_modified })
+    }
+
     /// How many documents are run: the page's template, and fragments that are templates.
     pub fn documents(&self) -> usize {
         self.documents.len()

@@ -22,7 +22,7 @@ impl Fit {
     /// The request has the values that the response was made for.
     const EXACT: Self = Self(1 << 15);
     /// Content that anybody can read, or that the origin has no other form of.
-    const PLAIN: Self = Self(1);
+    pub const PLAIN: Self = Self(1);
 
     /// A coding of this weight in thousandths, and its place among those that are liked equally.
     const fn coded(weight: u16, place: u8) -> Self {
@@ -48,10 +48,15 @@ const FRESH: u32 = 1 << 16;
 const PLACE_BITS: u32 = 3;
 
 impl Selecting {
+    /// Whether it fits every request, and all of them as well.
+    pub fn fits_all(&self) -> bool {
+        self.names.is_empty() && !self.codings.has_registered()
+    }
+
     /// How well the response fits `request`; `None` where the request does not select it.
     #[inline]
     pub fn fit(&self, request: &HeaderMap) -> Option<Fit> {
-        if self.names.is_empty() && !self.codings.has_registered() {
+        if self.fits_all() {
             return Some(Fit::PLAIN);
         }
         let same_codings = self.compare(request)?;

@@ -29,19 +29,8 @@ impl Page {
         document.is_some_and(|document| document.program().language() == Language::Ssi)
     }
 
-    fn uri_of(&self, ask: &Ask) -> Option<DocumentUri> {
-        let base = self.run.uri(ask.document)?;
-        let target = ask.reference.target.clone();
-        Some(match &ask.reference.site {
-            Some((scheme, authority)) => {
-                DocumentUri { scheme: *scheme, authority: authority.clone(), target }
-            }
-            None => DocumentUri { target, ..base.clone() },
-        })
-    }
-
     pub(super) fn ask(&mut self, ask: Ask) {
-        let Some(uri) = self.uri_of(&ask) else { return };
+        let Some(uri) = self.run.uri_of(&ask) else { return };
         match self.asked.get_mut(&uri) {
             Some(FragmentEntry::UnderWay { waiting, .. }) => return waiting.push(ask),
             Some(FragmentEntry::Failed(reason)) => {

@@ -54,6 +54,24 @@ pub(crate) struct PageRequest {
     pub(crate) fetches: bool,
 }
 
+/// The run of a page's template, from its beginning.
+pub(crate) fn run_of(
+    head: &RequestHead,
+    template: Template,
+    (settings, escapes_html): (&FragmentSettings, bool),
+) -> Run {
+    let RequestHead { scheme, authority, target, .. } = head.clone();
+    let uri = DocumentUri { scheme, authority, target };
+    let settings = RunSettings {
+        depth_max: settings.depth,
+        includes_max: settings.count,
+        omits_failed: settings.omits_failed,
+        is_silent: settings.is_silent,
+        escapes_html,
+    };
+    Run::new(PageTemplate { uri, template }, settings)
+}
+
 impl PageRequest {
     fn facts(&self) -> RequestFacts<'_> {
         RequestFacts {
@@ -116,25 +134,13 @@ impl Page {
         (sheet, body, said): (Sheet, PartBody, PartSaid),
         (settings, escapes_html): (Arc<FragmentSettings>, bool),
     ) -> Self {
-        let head = &request.head;
-        let uri = DocumentUri {
-            scheme: head.scheme,
-            authority: head.authority.clone(),
-            target: head.target.clone(),
-        };
         let Sheet { program, last_modified } = sheet;
         let template = Template { program: Arc::clone(&program), last_modified };
-        let run_settings = RunSettings {
-            depth_max: settings.depth,
-            includes_max: settings.count,
-            omits_failed: settings.omits_failed,
-            is_silent: settings.is_silent,
-            escapes_html,
-        };
+        let run = run_of(&request.head, template, (&settings, escapes_html));
         let mut parts = Vec::with_capacity(FEW);
         parts.push(said);
         let mut page = Self {
-            run: Run::new(PageTemplate { uri, template }, run_settings),
+            run,
             room: None,
             copies_bytes: 0,
             widened_bytes: 0,
@@ -187,6 +193,11 @@ impl Page {
 
     pub(crate) fn tally(&self) -> Tally {
         self.tally
+    }
+
+    /// Its template, as it is run.
+    pub(crate) fn template(&self) -> Option<Template> {
+        self.run.page_template()
     }
 
     /// Its template's program.

@@ -1,13 +1,14 @@
 //! The slots in which a worker keeps pages, by their template.
 //!
-//! In: templates, as they are asked for, and pages. Out: the page of a template that is asked for often. Whether a page may still be
-//! used is not known here, nor what it is.
+//! In: templates, as they are asked for, and pages. Out: the pages of a template that is asked for often: a few, since a page may
+//! differ by visitor in a few ways. Whether a page may still be used is not known here, nor what it is.
 
 use std::any::Any;
 use std::sync::Arc;
 
 use larder_store::StoredResponse;
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 
 /// Slots for pages.
 const SLOTS: usize = 64;
@@ -15,8 +16,16 @@ const SLOTS: usize = 64;
 const FINDS_MIN: u32 = 16;
 /// So many finds of others take the slot of the most asked template.
 const FINDS_MAX: u32 = 256;
-/// A kept page is replaced after so many requests that it was not for.
+/// Pages of a template.
+const PAGES_MAX: usize = 4;
+/// Where there are so many, one is replaced after so many requests that none was for.
 const MISSES_PER_TRY: u32 = 16;
+
+/// A page, as it is kept.
+pub(crate) type AnyPage = Arc<dyn Any + Send + Sync>;
+
+/// The pages of a template.
+pub(crate) type AnyPages = SmallVec<[AnyPage; PAGES_MAX]>;
 
 /// The pages of a worker.
 pub(crate) struct KeptPages {
@@ -28,8 +37,9 @@ struct Slot {
     /// The template's address, which tells it from all that are stored.
     template: usize,
     finds: u32,
-    page: Option<Arc<dyn Any + Send + Sync>>,
-    /// Requests that its page was not for.
+    /// The one that was used last goes first.
+    pages: AnyPages,
+    /// Requests that none of its pages was for.
     misses: u32,
 }
 
@@ -40,8 +50,8 @@ impl Default for KeptPages {
 }
 
 impl KeptPages {
-    /// The page of a template, where one is kept; and whether one should be.
-    pub(crate) fn find(&self, template: &Arc<StoredResponse>) -> (Option<Arc<dyn Any + Send + Sync>>, bool) {
+    /// The pages of a template that are kept; and whether one should be.
+    pub(crate) fn find(&self, template: &Arc<StoredResponse>) -> (AnyPages, bool) {
         let address = Arc::as_ptr(template).addr();
         // Dropped behind the lock: it may hold the last of many bodies.
         let mut _gone = None;
@@ -49,23 +59,34 @@ impl KeptPages {
         let slot = &mut slots[slot_of(address)];
         if slot.template == address {
             slot.finds = (slot.finds + 1).min(FINDS_MAX);
-            return (slot.page.clone(), slot.finds >= FINDS_MIN);
+            return (slot.pages.clone(), slot.finds >= FINDS_MIN);
         }
         slot.finds = slot.finds.saturating_sub(1);
         if slot.finds == 0 {
-            _gone = std::mem::replace(slot, Slot { template: address, finds: 1, ..Slot::default() }).page;
+            _gone = Some(std::mem::replace(slot, Slot { template: address, finds: 1, ..Slot::default() }));
         }
-        (None, false)
+        (AnyPages::new(), false)
     }
 
-    /// Whether a page that was kept may be replaced by the one for another request. Where each request has a page of its own, keeping
+    /// Whether the page for a request that none of the kept ones is for may be kept. Where each request has a page of its own, keeping
     /// them would cost more than it saves.
-    pub(crate) fn may_replace(&self, template: &Arc<StoredResponse>) -> bool {
+    pub(crate) fn may_keep(&self, template: &Arc<StoredResponse>) -> bool {
         let address = Arc::as_ptr(template).addr();
         let mut slots = self.slots.lock();
         let slot = &mut slots[slot_of(address)];
         slot.misses = slot.misses.wrapping_add(1);
-        slot.misses.is_multiple_of(MISSES_PER_TRY)
+        slot.pages.len() < PAGES_MAX || slot.misses.is_multiple_of(MISSES_PER_TRY)
+    }
+
+    /// One of several was used.
+    pub(crate) fn note_used(&self, template: &Arc<StoredResponse>, page: &AnyPage) {
+        let address = Arc::as_ptr(template).addr();
+        let mut slots = self.slots.lock();
+        let slot = &mut slots[slot_of(address)];
+        let at = slot.pages.iter().position(|other| Arc::ptr_eq(other, page));
+        if let Some(at) = at.filter(|_| slot.template == address) {
+            slot.pages[..=at].rotate_right(1);
+        }
     }
 
     /// Gives up all pages: the plan that they were made under is over.
@@ -76,15 +97,32 @@ impl KeptPages {
         drop(gone);
     }
 
-    /// Keeps a page, in place of the one that was kept of its template.
-    pub(crate) fn keep(&self, template: &Arc<StoredResponse>, page: Arc<dyn Any + Send + Sync>) {
+    /// Keeps a page of a template, in place of those that `replaces` says, or else of the one that was not used for the longest time.
+    pub(crate) fn keep(
+        &self,
+        template: &Arc<StoredResponse>,
+        page: AnyPage,
+        replaces: impl Fn(&AnyPage) -> bool,
+    ) {
         let address = Arc::as_ptr(template).addr();
-        let mut _gone = None;
+        let mut gone = AnyPages::new();
         let mut slots = self.slots.lock();
         let slot = &mut slots[slot_of(address)];
         if slot.template == address {
-            _gone = slot.page.replace(page);
+            slot.pages.retain(|other| {
+                let stays = !replaces(other);
+                if !stays {
+                    gone.push(Arc::clone(other));
+                }
+                stays
+            });
+            if slot.pages.len() == PAGES_MAX {
+                gone.extend(slot.pages.pop());
+            }
+            slot.pages.insert(0, page);
         }
+        drop(slots);
+        drop(gone);
     }
 }
 

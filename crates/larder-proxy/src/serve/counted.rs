@@ -18,7 +18,7 @@ impl Worker {
     pub(super) fn count_fragment(&self, exchange: &Exchange, said: &CacheStatus) {
         let store = exchange.settings().store_id;
         match said.outcome {
-            Outcome::Hit => self.metrics.fragment_hit(store),
+            Outcome::Hit => self.metrics.fragment_hits(store, 1),
             Outcome::Forwarded(reason) => self.metrics.fragment_forwarded(store, &ForwardLabel(reason)),
             Outcome::Own => {}
         }

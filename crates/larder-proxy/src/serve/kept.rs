@@ -4,30 +4,39 @@
 //! look-up finds the same response, fresh, for that request. So a kept page is what the look-ups alone would give, at the
 //! price of the look-ups: it saves running the template and writing the head. An invalidation, an expiry, a refresh that is due and a
 //! reload all show in the look-ups, and each part is used by them as if the page had been put together.
-//! Of the request's fields, those have to be the same that values and conditions of the template have read. Where a rule, a key or an
-//! edit of a fragment may depend on others, or a store has more than memory, the fragment is aimed anew.
-//! A worker has 64 slots, by the template; the most asked stay. What a slot holds stays counted against its stores until the
+//! Of the request's fields, those have to be the same that values and conditions of the template have read, or else its run has to take the
+//! same steps ([`rehearsal`]). Where a rule, a key or an edit of a fragment may depend on others, or a store has more than memory, the fragment is aimed anew.
+//! A worker has 64 slots, by the template, for up to four pages each; the most asked stay. What a slot holds stays counted against its stores until the
 //! slot is met again. Deliberately absent: pages that say the time or the client's address, and pages beyond [`LENGTH_MAX`].
 
+mod rehearsal;
+
+use std::cell::OnceCell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hashbrown::HashMap;
-use http::header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE};
+use http::header::{
+    CACHE_CONTROL, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE,
+};
 use http::{HeaderMap, HeaderName, Method};
-use larder_assemble::FactsUsed;
+use larder_assemble::{FactsUsed, Template};
 use larder_cache::page::PartSaid;
+use larder_cache::{Reuse, Verdict};
 use larder_http::body::{Body, Pieces};
 use larder_http::fields::cache_status::CacheStatus;
 use larder_http::message::{PreparedFields, RequestHead, Response, ResponseHead};
 use larder_http::target::reference::DocumentUri;
 use larder_http::time::Now;
+use larder_observe::CacheId;
 use larder_store::{CacheKey, Held, StoredResponse};
+use smallvec::SmallVec;
 
 use super::aim::{Aim, Aimed};
 use super::page_answer::page_answer;
 use super::refresh;
-use crate::assemble::{Fragment, FragmentTemplate, PartBody, WholePage};
+use crate::assemble::{AnyPage, Fragment, FragmentTemplate, PartBody, WholePage};
 use crate::detail::ASSEMBLED;
 use crate::exchange::{Exchange, Reply};
 use crate::fill::coding_of;
@@ -37,9 +46,13 @@ use crate::lookup::{Lookup, LookupResult};
 use crate::settings::RuleSettings;
 use crate::worker::Worker;
 use crate::worker_plan::WorkerPlan;
+use rehearsal::Rehearsal;
 
 /// The longest page that is kept, in bytes.
 const LENGTH_MAX: u64 = 1 << 20;
+
+/// No state of an index.
+const NEVER: u64 = u64::MAX;
 
 /// Fields of a request that are answered from the page, and change nothing of it.
 const OF_THE_ANSWER: [HeaderName; 6] =
@@ -59,6 +72,10 @@ pub(super) struct KeptLookup {
     cookies: usize,
     /// Whether its body went into the page as it is stored.
     is_as_stored: bool,
+    /// Whether every request that gets this page would find the same here.
+    is_for_all: bool,
+    /// Of the index, where it was [settled](larder_store::MemoryStore::settled) at the last look-up.
+    change: AtomicU64,
 }
 
 /// Where a look-up was made for a page, and what it found.
@@ -75,12 +92,19 @@ impl KeptLookup {
     pub(super) fn new(found: FoundLookup, fragment: &Fragment) -> Self {
         let FoundLookup { uri, exchange, stored, depends_on_fields } = found;
         let key = key::key(&exchange.asked.head, &exchange.settings().key, b"");
-        let looks_beside = exchange.settings().stores().any(|(store, _)| store.looks_beside());
+        let settings = exchange.settings();
+        let depends_on_fields = depends_on_fields || settings.stores().any(|(store, _)| store.looks_beside());
+        let is_for_all = !depends_on_fields
+            && settings.places.is_empty()
+            && stored.head.vary.fits_all()
+            && stored.head.freshness.source.is_explicit();
         let has_no_coding = matches!(coding_of(&stored.head.fields.map), Ok(None));
         Self {
             uri,
             key,
-            depends_on_fields: depends_on_fields || looks_beside,
+            depends_on_fields,
+            is_for_all,
+            change: AtomicU64::new(NEVER),
             said: fragment.said.clone(),
             template: fragment.template.clone(),
             cookies: fragment.cookies,
@@ -88,6 +112,38 @@ impl KeptLookup {
             exchange,
             stored,
         }
+    }
+
+    /// Whether a look-up for a page's request finds the same, fresh, and no refresh is due.
+    fn is_found(&self, page: &PageRequest<'_>, worker: &Arc<Worker>, now: Now) -> bool {
+        self.is_unchanged(page, worker, now) || self.found(page.aim(), worker, now).is_some()
+    }
+
+    /// The same by the last look-up, where nothing that it came to can have changed since. False where that is not known.
+    fn is_unchanged(&self, page: &PageRequest<'_>, worker: &Arc<Worker>, now: Now) -> bool {
+        // In this order: what is in the index now has been found since the judge was asked.
+        let judge = Judge::new(&worker.proxy.invalidations, None);
+        let settings = self.exchange.settings();
+        let is_unchanged = self.is_for_all
+            && !page.has_wishes
+            && settings.store.memory().change(&self.key) == self.change.load(Ordering::Relaxed)
+            && judge.verdict(&self.key, &self.stored) == Verdict::Good
+            && self.stored.body.is_there()
+            && match larder_cache::reuse(&self.stored.head, page.bare, now, &settings.policy) {
+                Reuse::Fresh { ttl, .. } => self.may_be_used(&self.stored, ttl),
+                _ => false,
+            };
+        #[cfg(test)]
+        model::UNCHANGED.set(model::UNCHANGED.get() + u64::from(is_unchanged));
+        is_unchanged
+    }
+
+    /// Whether what a look-up found goes into the page as it is.
+    fn may_be_used(&self, stored: &Arc<StoredResponse>, ttl: Duration) -> bool {
+        Arc::ptr_eq(stored, &self.stored)
+            && !ttl.is_zero()
+            && !stored.body.is_by_hand()
+            && !refresh::is_due_ahead(&self.exchange, stored, ttl)
     }
 
     /// What a look-up for a page's request finds, with its age, where that is the same, fresh, and no refresh is due. `aim` is that
@@ -108,15 +164,40 @@ impl KeptLookup {
         let judge = Judge::new(&worker.proxy.invalidations, None);
         let (rule, hot, key) = (self.exchange.settings(), Some(&worker.hot), &self.key);
         match (Lookup { rule, hot, key, request, judge }).look_up(now) {
-            LookupResult::Fresh { stored, age, ttl } => {
-                let is_it = Arc::ptr_eq(&stored, &self.stored)
-                    && !ttl.is_zero()
-                    && !stored.body.is_by_hand()
-                    && !refresh::is_due_ahead(&self.exchange, &stored, ttl);
-                is_it.then_some((stored, age))
+            LookupResult::Fresh { stored, age, ttl } if self.may_be_used(&stored, ttl) => {
+                if self.is_for_all {
+                    let settled = rule.store.memory().settled(key, &stored, now.monotonic);
+                    self.change.store(settled.unwrap_or(NEVER), Ordering::Relaxed);
+                }
+                Some((stored, age))
             }
-            LookupResult::Refresh { .. } | LookupResult::Miss(_) => None,
+            _ => None,
         }
+    }
+}
+
+/// The request for a page, as look-ups for its fragments need it.
+struct PageRequest<'a> {
+    exchange: &'a Exchange,
+    head: &'a RequestHead,
+    /// It may say how old a response may be.
+    has_wishes: bool,
+    /// One that says nothing.
+    bare: &'a RequestHead,
+    /// Made for those look-ups that need it.
+    aim: OnceCell<Aim>,
+}
+
+impl<'a> PageRequest<'a> {
+    fn new(exchange: &'a Exchange, bare: &'a RequestHead) -> Self {
+        let head = &exchange.asked.head;
+        let has_wishes = head.fields.contains_key(CACHE_CONTROL);
+        Self { exchange, head, has_wishes, bare, aim: OnceCell::new() }
+    }
+
+    fn aim(&self) -> &Aim {
+        let origin = self.exchange.site().settings.origin;
+        self.aim.get_or_init(|| Aim::new(self.head, self.exchange.settings(), origin))
     }
 }
 
@@ -126,16 +207,22 @@ pub(super) struct KeptPage {
     worker_plan: Arc<WorkerPlan>,
     settings: Arc<RuleSettings>,
     request: RequestHead,
+    /// The same without fields.
+    bare: RequestHead,
     /// What of the request values and conditions have read.
     used: FactsUsed,
+    /// What the template does for the request; `None` where it has read nothing of it, or cannot be rehearsed.
+    rehearsal: Option<Rehearsal>,
     parts: Vec<KeptLookup>,
+    /// How many of them each store answers.
+    stores: Vec<(CacheId, u64)>,
     /// Where each of them stands there.
     by_uri: HashMap<DocumentUri, usize, foldhash::fast::RandomState>,
     page: Arc<WholePage>,
     fields: Arc<PreparedFields>,
     /// When it was made, and what it said then.
     made: Now,
-    age_seconds: Option<u64>,
+    age: Option<Duration>,
     ttl_seconds: Option<i64>,
 }
 
@@ -154,26 +241,44 @@ pub(super) fn find(
     template: &Arc<StoredResponse>,
     now: Now,
 ) -> Result<Reply, NotKept> {
-    let (kept, is_wanted) = worker.kept_pages.find(template);
-    let Some(kept) = kept.and_then(|kept| kept.downcast::<KeptPage>().ok()) else {
+    let (all, is_wanted) = worker.kept_pages.find(template);
+    if all.is_empty() {
         return Err(NotKept { is_wanted, other: None });
-    };
-    let head = &exchange.asked.head;
-    let is_alike = Arc::ptr_eq(&kept.template, template)
-        && Arc::ptr_eq(&kept.worker_plan, exchange.asked.route.worker_plan())
-        && Arc::ptr_eq(&kept.settings, exchange.settings())
-        && kept.request.scheme == head.scheme
-        && kept.request.authority == head.authority;
-    if !(is_alike && kept.is_for(head) && kept.has_its_parts(exchange, worker, now)) {
-        let is_wanted = is_wanted && worker.kept_pages.may_replace(template);
-        return Err(NotKept { is_wanted, other: is_alike.then_some(kept) });
     }
-    for part in &kept.parts {
-        worker.metrics.fragment_hit(part.exchange.settings().store_id);
+    let pages: SmallVec<[Arc<KeptPage>; 4]> =
+        all.iter().filter_map(|page| Arc::clone(page).downcast::<KeptPage>().ok()).collect();
+    let kept = page_for(&pages, exchange, template);
+    let Some(kept) = kept.filter(|kept| kept.has_its_parts(exchange, worker, now)) else {
+        // One for these values that has lost a part is replaced at once.
+        let is_wanted = is_wanted && (kept.is_some() || worker.kept_pages.may_keep(template));
+        let other = kept.or(pages.iter().find(|page| page.is_alike(exchange, template)));
+        return Err(NotKept { is_wanted, other: other.cloned() });
+    };
+    if pages.len() > 1 && !Arc::ptr_eq(kept, &pages[0]) {
+        let kept: AnyPage = Arc::clone(kept) as AnyPage;
+        worker.kept_pages.note_used(template, &kept);
+    }
+    for (store, count) in &kept.stores {
+        worker.metrics.fragment_hits(*store, *count);
     }
     #[cfg(test)]
     model::GIVEN.set(model::GIVEN.get() + 1);
     Ok(kept.reply(exchange, now))
+}
+
+/// The one of some pages that the template gives for an exchange's request.
+fn page_for<'a>(
+    pages: &'a [Arc<KeptPage>],
+    exchange: &Exchange,
+    template: &Arc<StoredResponse>,
+) -> Option<&'a Arc<KeptPage>> {
+    let head = &exchange.asked.head;
+    let mut alike = pages.iter().filter(|page| page.is_alike(exchange, template) && page.is_for_target(head));
+    if let Some(kept) = alike.clone().find(|page| page.is_for_values(head)) {
+        return Some(kept);
+    }
+    let found = Rehearsal::find(alike.clone().filter_map(|page| page.rehearsal.as_ref()), exchange)?;
+    alike.find(|page| page.rehearsal.as_ref().is_some_and(|one| std::ptr::eq(one, found)))
 }
 
 fn without_conditions(fields: &HeaderMap) -> HeaderMap {
@@ -192,6 +297,8 @@ pub(super) fn depends_on_conditions(fields: &[HeaderName]) -> bool {
 /// A page that was made for a request, as it is kept.
 pub(super) struct Made<'a> {
     pub(super) template: Arc<StoredResponse>,
+    /// The same, as it is run.
+    pub(super) program: Template,
     pub(super) parts: Vec<KeptLookup>,
     pub(super) page: &'a Arc<WholePage>,
     pub(super) fields: &'a HeaderMap,
@@ -200,6 +307,17 @@ pub(super) struct Made<'a> {
     pub(super) made: Now,
     pub(super) age_seconds: Option<u64>,
     pub(super) ttl_seconds: Option<i64>,
+}
+
+impl Made<'_> {
+    /// The age of the page, which is that of one of its parts. The fraction of a second is the greatest of those that it may be of: a page
+    /// never says that it is younger than it is.
+    fn age(&self) -> Option<Duration> {
+        let all = std::iter::once(&self.template).chain(self.parts.iter().map(|part| &part.stored));
+        let ages = all.map(|stored| stored.head.freshness.age(self.made));
+        let seconds = self.age_seconds?;
+        Some(ages.filter(|age| age.as_secs() == seconds).max().unwrap_or(Duration::from_secs(seconds)))
+    }
 }
 
 /// Keeps a whole page that was made of look-ups alone.
@@ -213,41 +331,90 @@ pub(super) fn keep(worker: &Worker, exchange: &Exchange, made: Made<'_>) {
         Some(room) => Arc::new(made.page.joined(Box::new(room))),
         None => Arc::clone(made.page),
     };
+    let age = made.age();
+    let rehearsal = match made.used.fields.is_empty() && !made.used.start_line {
+        true => None,
+        false => Rehearsal::of(made.program, exchange, |uri| {
+            let part = made.parts.iter().find(|part| part.uri == *uri)?;
+            part.template.is_none().then(|| part.stored.body.length() == 0)
+        }),
+    };
     let kept = KeptPage {
+        rehearsal,
         template: made.template,
         worker_plan: Arc::clone(exchange.asked.route.worker_plan()),
         settings: Arc::clone(exchange.settings()),
         used: made.used.clone(),
         request: RequestHead { fields: without_conditions(&head.fields), ..head.clone() },
+        bare: RequestHead { fields: HeaderMap::new(), ..head.clone() },
         by_uri: made.parts.iter().enumerate().map(|(index, part)| (part.uri.clone(), index)).collect(),
+        stores: stores_of(&made.parts),
         parts: made.parts,
         page,
         fields: Arc::new(PreparedFields::new(made.fields.clone())),
         made: made.made,
-        age_seconds: made.age_seconds,
+        age,
         ttl_seconds: made.ttl_seconds,
     };
-    worker.kept_pages.keep(&Arc::clone(&kept.template), Arc::new(kept));
+    let (template, kept) = (Arc::clone(&kept.template), Arc::new(kept));
+    let replaces = |other: &AnyPage| other.downcast_ref().is_none_or(|other| kept.replaces(exchange, other));
+    worker.kept_pages.keep(&template, Arc::clone(&kept) as AnyPage, replaces);
+}
+
+fn stores_of(parts: &[KeptLookup]) -> Vec<(CacheId, u64)> {
+    let mut stores: Vec<(CacheId, u64)> = Vec::new();
+    for id in parts.iter().map(|part| part.exchange.settings().store_id) {
+        match stores.iter_mut().find(|(store, _)| *store == id) {
+            Some((_, count)) => *count += 1,
+            None => stores.push((id, 1)),
+        }
+    }
+    stores
 }
 
 impl KeptPage {
-    /// Whether the template gives the same for this request. A HEAD, conditions and ranges are answered from the page.
-    fn is_for(&self, now: &RequestHead) -> bool {
+    /// Whether it was made of this template, for the same host, and under the same rule and plan.
+    fn is_alike(&self, exchange: &Exchange, template: &Arc<StoredResponse>) -> bool {
+        let head = &exchange.asked.head;
+        Arc::ptr_eq(&self.template, template)
+            && Arc::ptr_eq(&self.worker_plan, exchange.asked.route.worker_plan())
+            && Arc::ptr_eq(&self.settings, exchange.settings())
+            && self.request.scheme == head.scheme
+            && self.request.authority == head.authority
+    }
+
+    /// Whether it was asked for in the same way. A HEAD, conditions and ranges are answered from the page.
+    fn is_for_target(&self, now: &RequestHead) -> bool {
         let kept = &self.request;
         let is_same_start = match self.used.start_line {
             true => kept.version == now.version && kept.method == now.method,
             false => matches!(now.method, Method::GET | Method::HEAD),
         };
+        is_same_start && kept.target == now.target
+    }
+
+    /// Whether all that the template has read of the request is the same.
+    fn is_for_values(&self, now: &RequestHead) -> bool {
+        let kept = &self.request;
         let is_same =
             |name: &HeaderName| kept.fields.get_all(name).iter().eq(now.fields.get_all(name).iter());
-        is_same_start && kept.target == now.target && self.used.fields.iter().all(is_same)
+        self.used.fields.iter().all(is_same)
+    }
+
+    /// Whether it takes the place of another one, now that an exchange has made it.
+    fn replaces(&self, exchange: &Exchange, other: &Self) -> bool {
+        let is_same_run = match (&self.rehearsal, &other.rehearsal) {
+            (Some(own), Some(other)) => own.is_same(other),
+            _ => false,
+        };
+        let is_alike = other.is_alike(exchange, &self.template) && other.is_for_target(&self.request);
+        !is_alike || is_same_run || other.is_for_values(&self.request)
     }
 
     /// Whether look-ups for this exchange's request find what it was made of.
     fn has_its_parts(&self, exchange: &Exchange, worker: &Arc<Worker>, now: Now) -> bool {
-        let origin = exchange.site().settings.origin;
-        let aim = Aim::new(&exchange.asked.head, exchange.settings(), origin);
-        self.parts.iter().all(|part| part.found(&aim, worker, now).is_some())
+        let page = PageRequest::new(exchange, &self.bare);
+        self.parts.iter().all(|part| part.is_found(&page, worker, now))
     }
 
     /// The fragment of a URI as a look-up for another page's request finds it, where that is the one that this page was made of. `aim`
@@ -264,7 +431,7 @@ impl KeptPage {
         let length = stored.body.length();
         let said = part.said.at(age.as_secs(), stored.head.freshness.ttl_seconds(now));
         let body = PartBody::new(stored.into_body(0..length)?);
-        worker.metrics.fragment_hit(part.exchange.settings().store_id);
+        worker.metrics.fragment_hits(part.exchange.settings().store_id, 1);
         let (template, cookies) = (part.template.clone(), part.cookies);
         Some(Box::new(Fragment { said, body, template, passes: false, detail: None, cookies }))
     }
@@ -292,7 +459,7 @@ impl KeptPage {
                 page_answer(exchange, fields, Arc::clone(&self.page))
             }
         };
-        response.head.age = self.age_seconds.map(|age| age + since);
+        response.head.age = self.age.map(|age| (age + now.since(&self.made)).as_secs());
         Reply::new(response, status)
     }
 }

@@ -226,11 +226,12 @@ impl Assembly {
         let used = assembled.used();
         let is_lasting = !used.clock && !used.client && !kept::depends_on_conditions(&used.fields);
         let record = record.filter(|_| is_lasting);
-        if let Some((template, parts)) =
-            record.and_then(|(template, record)| Some((template, record.lock().take()?)))
+        if let Some((template, parts, program)) = record
+            .and_then(|(template, record)| Some((template, record.lock().take()?, assembled.template()?)))
         {
             let made = Made {
                 template,
+                program,
                 parts,
                 page: &page,
                 fields: &fields,

@@ -208,6 +208,24 @@ impl MemoryStore {
         Version { store: self.number, change: self.counted(hash).changes.load(Ordering::Acquire) }
     }
 
+    /// Changes with all that changes what a look-up under `key` finds. Eviction changes it as well, so that uses are counted again.
+    #[inline]
+    pub fn change(&self, key: &CacheKey) -> u64 {
+        self.version(key.hash()).change
+    }
+
+    /// As long as [`MemoryStore::change`] is this, every look-up under `key` that `stored` fits finds it, and nothing is learnt
+    /// from making one. `None` where that is not so: something else lies there too, or its use does not count fully yet.
+    pub fn settled(&self, key: &CacheKey, stored: &Arc<StoredResponse>, now: Duration) -> Option<u64> {
+        // Read before the look-up, as for handles.
+        let change = self.change(key);
+        let shard = self.counted(key.hash()).shard.read();
+        match shard.lookup(key, now, |_| Some(Fit::PLAIN), |_| true) {
+            (Selection::Selected(found), true) if Arc::ptr_eq(&found, stored) => Some(change),
+            _ => None,
+        }
+    }
+
     /// Room for `bytes`, making it by eviction where needed; `None` where it cannot be made.
     pub fn reserve(&self, bytes: u64) -> Option<Reservation> {
         let room = self.make_room(bytes);

@@ -138,7 +138,7 @@ pub(super) fn all(root: &Path) -> Result<Vec<Scenario>> {
         Scenario { work: Work::Purge, ..tagged("purge of a tag") },
         Scenario { config: assembling(), ..hit("hit, 8357 B, assembled where it has directives", 8357) },
         Scenario { differs: true, ..page("page of 10 fragments, kept", Theme::Plain) },
-        Scenario { differs: true, ..page("page of 10 fragments, put together", Theme::Number) },
+        Scenario { differs: true, ..page("page of 10 fragments, put together", Theme::Address) },
     ])
 }
 

@@ -89,7 +89,8 @@ static RESOURCES: [Resource; 14] = [
     Resource {
         target: "/page/6",
         language: ESI,
-        text: "<esi:include src=\"/part/ahead\"/><esi:include src=\"/part/plain\"/><esi:include src=\"/part/lang\"/>",
+        text: "<esi:include src=\"/part/ahead\"/><esi:include src=\"/part/plain\"/><esi:include src=\"/part/lang\"/>\
+               <esi:choose><esi:when test=\"$(HTTP_X_LANG)=='de' | $(HTTP_COOKIE{name})=='ada'\">one of both</esi:when></esi:choose>",
         lifetimes: &["max-age=60"],
         ..TEMPLATE
     },
