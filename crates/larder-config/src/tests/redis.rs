@@ -1,4 +1,4 @@
-//! Stores with values in Redis: what is read, and what is told of what is not there yet.
+//! Stores with values in Redis: the settings that are read, and the errors for forms that larder does not have.
 
 use std::time::Duration;
 

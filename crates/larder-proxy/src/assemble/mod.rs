@@ -30,7 +30,7 @@ pub(crate) use body::PartBody;
 pub(crate) use deliver::Begins;
 pub(crate) use page::{Page, PageRequest, Sheet, run_of};
 pub(crate) use page_head::page_head_fields;
-pub(crate) use slots::{AnyPage, KeptPages};
+pub(crate) use slots::{AnyPage, KeptPages, PAGES_MAX};
 pub(crate) use stream::PageStream;
 pub(crate) use tag::TagInput;
 pub(crate) use tally::Tally;

@@ -17,8 +17,8 @@ const FINDS_MIN: u32 = 16;
 /// So many finds of others take the slot of the most asked template.
 const FINDS_MAX: u32 = 256;
 /// Pages of a template.
-const PAGES_MAX: usize = 4;
-/// Where there are so many, one is replaced after so many requests that none was for.
+pub(crate) const PAGES_MAX: usize = 4;
+/// A page is replaced after so many requests that none of those kept was for.
 const MISSES_PER_TRY: u32 = 16;
 
 /// A page, as it is kept.
@@ -68,14 +68,15 @@ impl KeptPages {
         (AnyPages::new(), false)
     }
 
-    /// Whether the page for a request that none of the kept ones is for may be kept. Where each request has a page of its own, keeping
-    /// them would cost more than it saves.
-    pub(crate) fn may_keep(&self, template: &Arc<StoredResponse>) -> bool {
+    /// Whether the page for a request that none of the kept ones is for may be kept; `replaces` says that it takes the place of one of
+    /// them. Where each request has a page of its own, keeping them would cost more than it saves.
+    pub(crate) fn may_keep(&self, template: &Arc<StoredResponse>, replaces: bool) -> bool {
         let address = Arc::as_ptr(template).addr();
         let mut slots = self.slots.lock();
         let slot = &mut slots[slot_of(address)];
         slot.misses = slot.misses.wrapping_add(1);
-        slot.pages.len() < PAGES_MAX || slot.misses.is_multiple_of(MISSES_PER_TRY)
+        let has_room = !replaces && slot.pages.len() < PAGES_MAX;
+        has_room || slot.misses.is_multiple_of(MISSES_PER_TRY)
     }
 
     /// One of several was used.

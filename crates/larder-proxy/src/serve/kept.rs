@@ -1,13 +1,15 @@
 //! Whole pages that a worker keeps, because it is asked for them again and again.
 //!
 //! In: a whole page that was made of look-ups alone, and what was found. Out: the same page for another request, as long as each
-//! look-up finds the same response, fresh, for that request. So a kept page is what the look-ups alone would give, at the
-//! price of the look-ups: it saves running the template and writing the head. An invalidation, an expiry, a refresh that is due and a
-//! reload all show in the look-ups, and each part is used by them as if the page had been put together.
-//! Of the request's fields, those have to be the same that values and conditions of the template have read, or else its run has to take the
-//! same steps ([`rehearsal`]). Where a rule, a key or an edit of a fragment may depend on others, or a store has more than memory, the fragment is aimed anew.
-//! A worker has 64 slots, by the template, for up to four pages each; the most asked stay. What a slot holds stays counted against its stores until the
-//! slot is met again. Deliberately absent: pages that say the time or the client's address, and pages beyond [`LENGTH_MAX`].
+//! look-up finds the same response, fresh, for that request. So a kept page is what the look-ups alone would give: it saves running
+//! the template and writing the head, and those look-ups that can come to nothing else. An invalidation, an expiry, a refresh that
+//! is due and a reload all show, and each part is used as if the page had been put together.
+//! Of the request's fields, those have to be the same that values and conditions of the template have read, or else its run has to
+//! take the same steps ([`rehearsal`]). Where a rule, a key or an edit of a fragment may depend on others, or a store has more than
+//! memory, the fragment is aimed anew.
+//! A worker has 64 slots, by the template, for up to four pages each; the most asked stay. What a slot holds stays counted against
+//! its stores until the slot is met again. Deliberately absent: pages that say the time or the client's address, and pages beyond
+//! [`LENGTH_MAX`].
 
 mod rehearsal;
 
@@ -30,13 +32,13 @@ use larder_http::message::{PreparedFields, RequestHead, Response, ResponseHead};
 use larder_http::target::reference::DocumentUri;
 use larder_http::time::Now;
 use larder_observe::CacheId;
-use larder_store::{CacheKey, Held, StoredResponse};
+use larder_store::{CacheKey, Held, MemoryStore, StoredResponse};
 use smallvec::SmallVec;
 
 use super::aim::{Aim, Aimed};
 use super::page_answer::page_answer;
 use super::refresh;
-use crate::assemble::{AnyPage, Fragment, FragmentTemplate, PartBody, WholePage};
+use crate::assemble::{AnyPage, Fragment, FragmentTemplate, PAGES_MAX, PartBody, WholePage};
 use crate::detail::ASSEMBLED;
 use crate::exchange::{Exchange, Reply};
 use crate::fill::coding_of;
@@ -74,8 +76,8 @@ pub(super) struct KeptLookup {
     is_as_stored: bool,
     /// Whether every request that gets this page would find the same here.
     is_for_all: bool,
-    /// Of the index, where it was [settled](larder_store::MemoryStore::settled) at the last look-up.
-    change: AtomicU64,
+    /// The state of the index in which it was [settled](larder_store::MemoryStore::settled) last.
+    settled: AtomicU64,
 }
 
 /// Where a look-up was made for a page, and what it found.
@@ -104,7 +106,7 @@ impl KeptLookup {
             key,
             depends_on_fields,
             is_for_all,
-            change: AtomicU64::new(NEVER),
+            settled: AtomicU64::new(NEVER),
             said: fragment.said.clone(),
             template: fragment.template.clone(),
             cookies: fragment.cookies,
@@ -115,18 +117,18 @@ impl KeptLookup {
     }
 
     /// Whether a look-up for a page's request finds the same, fresh, and no refresh is due.
-    fn is_found(&self, page: &PageRequest<'_>, worker: &Arc<Worker>, now: Now) -> bool {
+    fn is_found(&self, page: &PageAim<'_>, worker: &Arc<Worker>, now: Now) -> bool {
         self.is_unchanged(page, worker, now) || self.found(page.aim(), worker, now).is_some()
     }
 
     /// The same by the last look-up, where nothing that it came to can have changed since. False where that is not known.
-    fn is_unchanged(&self, page: &PageRequest<'_>, worker: &Arc<Worker>, now: Now) -> bool {
+    fn is_unchanged(&self, page: &PageAim<'_>, worker: &Arc<Worker>, now: Now) -> bool {
         // In this order: what is in the index now has been found since the judge was asked.
         let judge = Judge::new(&worker.proxy.invalidations, None);
         let settings = self.exchange.settings();
         let is_unchanged = self.is_for_all
             && !page.has_wishes
-            && settings.store.memory().change(&self.key) == self.change.load(Ordering::Relaxed)
+            && self.is_settled(settings.store.memory())
             && judge.verdict(&self.key, &self.stored) == Verdict::Good
             && self.stored.body.is_there()
             && match larder_cache::reuse(&self.stored.head, page.bare, now, &settings.policy) {
@@ -136,6 +138,10 @@ impl KeptLookup {
         #[cfg(test)]
         model::UNCHANGED.set(model::UNCHANGED.get() + u64::from(is_unchanged));
         is_unchanged
+    }
+
+    fn is_settled(&self, memory: &MemoryStore) -> bool {
+        memory.change(&self.key) == self.settled.load(Ordering::Relaxed)
     }
 
     /// Whether what a look-up found goes into the page as it is.
@@ -165,9 +171,10 @@ impl KeptLookup {
         let (rule, hot, key) = (self.exchange.settings(), Some(&worker.hot), &self.key);
         match (Lookup { rule, hot, key, request, judge }).look_up(now) {
             LookupResult::Fresh { stored, age, ttl } if self.may_be_used(&stored, ttl) => {
-                if self.is_for_all {
-                    let settled = rule.store.memory().settled(key, &stored, now.monotonic);
-                    self.change.store(settled.unwrap_or(NEVER), Ordering::Relaxed);
+                let memory = rule.store.memory();
+                if self.is_for_all && !self.is_settled(memory) {
+                    let settled = memory.settled(key, &stored, now.monotonic);
+                    self.settled.store(settled.unwrap_or(NEVER), Ordering::Relaxed);
                 }
                 Some((stored, age))
             }
@@ -177,7 +184,7 @@ impl KeptLookup {
 }
 
 /// The request for a page, as look-ups for its fragments need it.
-struct PageRequest<'a> {
+struct PageAim<'a> {
     exchange: &'a Exchange,
     head: &'a RequestHead,
     /// It may say how old a response may be.
@@ -188,7 +195,7 @@ struct PageRequest<'a> {
     aim: OnceCell<Aim>,
 }
 
-impl<'a> PageRequest<'a> {
+impl<'a> PageAim<'a> {
     fn new(exchange: &'a Exchange, bare: &'a RequestHead) -> Self {
         let head = &exchange.asked.head;
         let has_wishes = head.fields.contains_key(CACHE_CONTROL);
@@ -245,12 +252,11 @@ pub(super) fn find(
     if all.is_empty() {
         return Err(NotKept { is_wanted, other: None });
     }
-    let pages: SmallVec<[Arc<KeptPage>; 4]> =
-        all.iter().filter_map(|page| Arc::clone(page).downcast::<KeptPage>().ok()).collect();
+    let pages: SmallVec<[Arc<KeptPage>; PAGES_MAX]> =
+        all.into_iter().filter_map(|page| page.downcast::<KeptPage>().ok()).collect();
     let kept = page_for(&pages, exchange, template);
     let Some(kept) = kept.filter(|kept| kept.has_its_parts(exchange, worker, now)) else {
-        // One for these values that has lost a part is replaced at once.
-        let is_wanted = is_wanted && (kept.is_some() || worker.kept_pages.may_keep(template));
+        let is_wanted = is_wanted && worker.kept_pages.may_keep(template, kept.is_some());
         let other = kept.or(pages.iter().find(|page| page.is_alike(exchange, template)));
         return Err(NotKept { is_wanted, other: other.cloned() });
     };
@@ -413,7 +419,7 @@ impl KeptPage {
 
     /// Whether look-ups for this exchange's request find what it was made of.
     fn has_its_parts(&self, exchange: &Exchange, worker: &Arc<Worker>, now: Now) -> bool {
-        let page = PageRequest::new(exchange, &self.bare);
+        let page = PageAim::new(exchange, &self.bare);
         self.parts.iter().all(|part| part.is_found(&page, worker, now))
     }
 

@@ -32,7 +32,7 @@ pub(crate) struct Conversation<'a> {
 
 /// Why a conversation ended.
 enum Ended {
-    /// Nobody can ask any more, and nobody waits.
+    /// All senders are gone, and no reply is due.
     Unused,
     /// The server closed it while nothing was outstanding, as one does that restarts.
     Idle,

@@ -7,8 +7,9 @@
 
 use larder_assemble::{Answer, FactsUsed, RequestFacts, Run, Step, Template};
 use larder_http::target::reference::DocumentUri;
+use smallvec::SmallVec;
 
-use crate::assemble::run_of;
+use crate::assemble::{PAGES_MAX, run_of};
 use crate::exchange::Exchange;
 
 /// A page with more steps is kept for equal values only.
@@ -58,7 +59,7 @@ impl Rehearsal {
 
     /// Which of these are of the page that an exchange's request gets.
     pub(super) fn find<'a>(all: impl Iterator<Item = &'a Self>, exchange: &Exchange) -> Option<&'a Self> {
-        let mut left: smallvec::SmallVec<[&Self; 4]> = all.collect();
+        let mut left: SmallVec<[&Self; PAGES_MAX]> = all.collect();
         let (mut run, facts) = (begin(left.first()?.template.clone(), exchange), facts_of(exchange));
         for at in 0..STEPS_MAX {
             let step = run.advance(&facts);
