@@ -172,6 +172,17 @@ impl<'a> Judge<'a> {
         Self { since: self.invalidations.map_or(self.since, Invalidations::forgotten), ..self }
     }
 
+    /// Whether predicates were forgotten since it began to look which may have named a response with this number: that was given no
+    /// verdict, and is found anew by a look from now on, or has been taken out.
+    pub(crate) fn is_in_doubt(&self, number: u64) -> bool {
+        self.invalidations.is_some_and(|invalidations| !invalidations.remembers(number, self.since))
+    }
+
+    /// Whether predicates were forgotten since it began to look.
+    pub(crate) fn is_outrun(&self) -> bool {
+        self.invalidations.is_some_and(|invalidations| invalidations.forgotten() != self.since)
+    }
+
     /// Whether a purge names a stored response by anything but its URL.
     pub(crate) fn is_named(&self, key: &CacheKey, stored: &StoredResponse) -> bool {
         let is_named =

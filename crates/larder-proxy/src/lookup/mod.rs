@@ -33,6 +33,8 @@ pub(crate) use file::file_of;
 
 /// Responses that were invalidated without being looked for, taken out in one look-up.
 const GONE_MAX: usize = 64;
+/// How often a look that waits begins anew because purges went meanwhile that were in force when it began. They go every few seconds at most.
+const RECALLS_MAX: usize = 2;
 
 /// What was found.
 #[derive(Debug)]
@@ -269,6 +271,8 @@ impl Lookup<'_> {
         let (stored, would_wait) = match filed {
             FileLookup::ByHand(stored) => return self.judge(Held::Shared(stored), now),
             FileLookup::Found(stored) if self.is_of_use(&stored) => (Some(stored), false),
+            // A purge that was in force when this look began is over: what is there still is good.
+            FileLookup::Found(stored) if self.judge.is_in_doubt(stored.number) => (None, true),
             FileLookup::Found(stored) => {
                 store.forget(self.key, &stored);
                 (None, false)
@@ -348,6 +352,20 @@ impl Lookup<'_> {
     /// What the disks, files and values of the rule's stores have for this request, as far as a look that does not wait could not
     /// tell. What comes from a disk, or is a copy of a value, is in memory from then on.
     pub(crate) async fn recall(&self, now: Now) -> Option<LookupResult> {
+        let mut found = None;
+        for _ in 0..RECALLS_MAX {
+            let anew = Lookup { judge: self.judge.anew(), ..*self };
+            found = anew.recall_once(now).await;
+            let is_usable = found.as_ref().is_some_and(|found| found.usable().is_some());
+            // What a purge may have named that went while this waited was given up.
+            if is_usable || !anew.judge.is_outrun() {
+                break;
+            }
+        }
+        found
+    }
+
+    async fn recall_once(&self, now: Now) -> Option<LookupResult> {
         for (store, _) in self.rule.stores() {
             if store.looks_outside_first() {
                 let filed = file::look_waiting(self.rule, store, self.request, now).await;

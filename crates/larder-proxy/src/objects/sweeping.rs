@@ -18,8 +18,9 @@ use super::sweep::walk;
 use super::tests::Fixture;
 use super::*;
 use crate::collapse::FlightRequest;
-use crate::invalidation::PredicateCounts;
+use crate::invalidation::{Judge, PredicateCounts};
 use crate::key;
+use crate::lookup::{Lookup, LookupResult, Miss};
 use crate::purges::{AuditEntry, Dialect, Order, Sender};
 use crate::settings::{KeySettings, RuleNumber};
 
@@ -35,6 +36,15 @@ pub(super) fn on_disks(folder: &Path, disks: usize, clock: &Clock) -> Arc<Store>
     };
     let layout = if disks > 1 { Layout::Mirror } else { Layout::Single };
     Store::new(&SETTINGS, Some(Disks::unopened(layout, (0..disks).map(disk).collect(), 1 << 20, clock)))
+}
+
+/// A store that keeps plain files in a directory.
+fn in_files(folder: &Path) -> Arc<Store> {
+    let files = FileStore::open(&FilesSettings::new(folder, 1 << 30)).unwrap();
+    while !files.usage().is_counted {
+        std::thread::yield_now();
+    }
+    Store::new(&SETTINGS, Some(files))
 }
 
 /// A larder with this store, as it is after a start.
@@ -169,11 +179,7 @@ fn fetching(fixture: &Fixture) -> impl Drop {
 #[tokio::test]
 async fn what_stays_is_counted_once_however_long_a_fetch_takes() {
     let (clock, folder) = (Clock::default(), tempfile::tempdir().unwrap());
-    let files = FileStore::open(&FilesSettings::new(folder.path(), 1 << 30)).unwrap();
-    while !files.usage().is_counted {
-        std::thread::yield_now();
-    }
-    let fixture = started(Store::new(&SETTINGS, Some(files)), clock.clone());
+    let fixture = started(in_files(folder.path()), clock.clone());
     store(&fixture, "/a", &[("surrogate-key", "a"), ("etag", "\"a\"")]);
     assert!(fixture.stores[0].1.settle());
     std::fs::write(folder.path().join("example.com/hand"), "by hand").unwrap();
@@ -228,6 +234,42 @@ async fn what_was_found_before_a_walk_is_not_good_after_it() {
     fixture.stores[0].1.close();
 }
 
+/// A request waits for a file or a disk meanwhile.
+#[tokio::test]
+async fn what_was_looked_for_before_a_purge_of_something_else_went_is_found_and_stays() {
+    for is_on_disk in [false, true] {
+        let (clock, folder) = (Clock::default(), tempfile::tempdir().unwrap());
+        let opened = || if is_on_disk { on_disks(folder.path(), 1, &clock) } else { in_files(folder.path()) };
+        let filled = started(opened(), clock.clone());
+        store(&filled, "/b", &[("surrogate-key", "b")]);
+        assert!(filled.stores[0].1.settle());
+        filled.stores[0].1.close();
+        drop(filled);
+        // Nothing is in memory now.
+        let fixture = started(opened(), clock.clone());
+        let invalidations = &fixture.worker.proxy.invalidations;
+        let mut request = crate::testing::request("/b");
+        request.authority = Url::parse("http://example.com/b").unwrap().authority;
+        let rule = crate::testing::rule(&fixture.stores[0].1);
+        let key = key::key(&request, &rule.key, b"");
+        let (now, judge) = (clock.now(), Judge::new(invalidations, None));
+        let lookup = Lookup { rule: &rule, hot: None, key: &key, request: &request, judge };
+        let id = purge(&fixture, tag("a"), Mode::Hard).await;
+        assert_eq!(walked(&fixture, &id).1.names, 0);
+        assert!(judge.is_outrun() && judge.is_in_doubt(0));
+        let looked = lookup.look_up(now);
+        assert!(matches!(looked, LookupResult::Miss(Miss { may_recall: true, .. })), "{looked:?}");
+        let recalled = lookup.recall(now).await;
+        assert!(
+            matches!(recalled, Some(LookupResult::Fresh { .. })),
+            "on a disk: {is_on_disk}, {recalled:?}"
+        );
+        assert!(fixture.stores[0].1.settle());
+        assert_eq!(objects(&fixture), 1, "on a disk: {is_on_disk}");
+        fixture.stores[0].1.close();
+    }
+}
+
 #[tokio::test]
 async fn a_walk_is_due_after_a_purge_and_not_more_often_than_every_ten_seconds() {
     let (clock, folder) = (Clock::default(), tempfile::tempdir().unwrap());
@@ -251,11 +293,7 @@ async fn a_walk_is_due_after_a_purge_and_not_more_often_than_every_ten_seconds()
 #[tokio::test]
 async fn plain_files_go_by_their_fields_and_what_people_put_there_stays() {
     let (clock, folder) = (Clock::default(), tempfile::tempdir().unwrap());
-    let files = FileStore::open(&FilesSettings::new(folder.path(), 1 << 30)).unwrap();
-    while !files.usage().is_counted {
-        std::thread::yield_now();
-    }
-    let fixture = started(Store::new(&SETTINGS, Some(files)), clock.clone());
+    let fixture = started(in_files(folder.path()), clock.clone());
     store(&fixture, "/a", &[("surrogate-key", "a")]);
     store(&fixture, "/b", &[("surrogate-key", "b")]);
     assert!(fixture.stores[0].1.settle());
@@ -274,11 +312,7 @@ async fn plain_files_go_by_their_fields_and_what_people_put_there_stays() {
 #[tokio::test]
 async fn a_hard_purge_of_a_prefix_takes_the_directory_of_plain_files_before_it_is_answered() {
     let (clock, folder) = (Clock::default(), tempfile::tempdir().unwrap());
-    let files = FileStore::open(&FilesSettings::new(folder.path(), 1 << 30)).unwrap();
-    while !files.usage().is_counted {
-        std::thread::yield_now();
-    }
-    let fixture = started(Store::new(&SETTINGS, Some(files)), clock.clone());
+    let fixture = started(in_files(folder.path()), clock.clone());
     store(&fixture, "/img/a", &[]);
     store(&fixture, "/b", &[]);
     assert!(fixture.stores[0].1.settle());

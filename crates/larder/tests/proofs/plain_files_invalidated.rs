@@ -70,7 +70,7 @@ async fn what_is_invalidated_on_a_file_system_that_became_read_only_is_not_serve
         let path = config_with(disk.path(), &origin.url(), mode);
         let mut larder = Process::run_config(&path).await;
         stored(&larder, disk.path(), &["/a", "/b", "/c", "/in"]).await;
-        assert!(disk.remount("remount,ro"), "something is open for writing");
+        until("nothing is open for writing", async || disk.remount("remount,ro")).await;
         post(&larder, "/a").await;
         post(&larder, "/group").await;
         for _ in 0..2 {
@@ -118,9 +118,14 @@ impl HeldUp {
             .stderr(Stdio::null())
             .spawn();
         let held = Self(RefCell::new(strace.ok()?));
+        // Each thread: the one that takes files out may be the last that it attaches to.
         let is_traced = || {
-            let status = std::fs::read_to_string(format!("/proc/{}/status", larder.pid)).unwrap_or_default();
-            status.lines().any(|line| line.starts_with("TracerPid:") && !line.ends_with("\t0"))
+            let tasks = std::fs::read_dir(format!("/proc/{}/task", larder.pid)).unwrap();
+            let mut statuses =
+                tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("status")).ok());
+            statuses.all(|status| {
+                status.lines().any(|line| line.starts_with("TracerPid:") && !line.ends_with("\t0"))
+            })
         };
         let has_ended = || held.0.borrow_mut().try_wait().is_ok_and(|status| status.is_some());
         until("strace has attached", async || has_ended() || is_traced()).await;
@@ -190,7 +195,7 @@ async fn what_could_not_be_written_down_before_a_kill_is_not_believed() {
         stored(&larder, disk.path(), &["/a", "/b"]).await;
         let mine = file(disk.path(), "a").await.with_file_name("mine");
         std::fs::write(&mine, "by hand").unwrap();
-        assert!(disk.remount("remount,ro"), "something is open for writing");
+        until("nothing is open for writing", async || disk.remount("remount,ro")).await;
         post(&larder, "/a").await;
         larder.says("until then a restart uses nothing that larder stored there before").await;
         larder.signal(signal);

@@ -312,7 +312,7 @@ async fn unread(head: &str, store: &str) -> Outcome {
 async fn slow_among_fast() -> Outcome {
     const LENGTH: usize = 24 << 20;
     let answer = Answer::new(200, &["Cache-Control: max-age=60"], &"a".repeat(LENGTH));
-    let top = format!("{SMALL_STORE}\n[limits]\nwrite_idle = \"300ms\"");
+    let top = format!("{SMALL_STORE}\n[limits]\nwrite_idle = \"2s\"");
     let fixture = Fixture::patient(vec![answer], &top).await?;
     let slow = reading_when_released(&fixture).await?;
     let request = evil("GET");
