@@ -47,7 +47,7 @@ impl Invalidations {
         if of_base == Verdict::Good {
             judged.note_good_at(latest);
         }
-        let (of_predicates, state) = self.predicates.verdict(subject, number);
+        let (of_predicates, state) = self.predicates.verdict(subject, number, Some(judged.cleared_at()));
         if !self.remembers(number, since) {
             return None;
         }

@@ -86,12 +86,12 @@ impl Invalidations {
     /// `number`. By the predicates that there are now.
     pub(crate) fn verdict_of(&self, key: &CacheKey, head: &StoredHead, number: u64) -> Verdict {
         let (of_base, _) = self.table.verdict(key.hash(), number);
-        of_base.and(self.predicates.verdict(&Subject { key, head: Some(head) }, number).0)
+        of_base.and(self.predicates.verdict(&Subject { key, head: Some(head) }, number, None).0)
     }
 
     /// Whether a purge that came after `number` names a response with this head by anything but its URL.
     pub(crate) fn is_named_since(&self, key: &CacheKey, head: &StoredHead, number: u64) -> bool {
-        self.predicates.verdict(&Subject { key, head: Some(head) }, number).0 != Verdict::Good
+        self.predicates.verdict(&Subject { key, head: Some(head) }, number, None).0 != Verdict::Good
     }
 
     /// The state of the predicates: another after each purge.

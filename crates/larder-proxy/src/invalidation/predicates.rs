@@ -5,7 +5,8 @@
 //! All predicates have one lock, since a response may have many names. A look takes it only where a predicate was entered since
 //! the response was last compared: [`Predicates::state`] changes with each entry, and a response remembers the state in which
 //! none concerned it. The number of a predicate is taken under that lock and the state is published before it is released. So
-//! a response that remembers a state was compared with every predicate before it.
+//! a response that remembers a state was compared with every predicate before it, and is compared with those alone that came after
+//! it, where they are few ([`recent`]).
 //! A predicate that nothing is left for is forgotten ([`retiring`]). Bounded: beyond [`EXACT_MAX`] names or [`PATTERNS_MAX`] patterns the oldest goes, and its number becomes the floor. What was fetched
 //! before the floor is not proven to be good.
 
@@ -22,6 +23,7 @@ use super::kind::Subject;
 use super::kinds::KINDS;
 use super::patterns;
 use super::sync::{AtomicU64, Ordering, Rank, RankedRwLock};
+use recent::{Entered, Recent};
 
 /// Numbers of predicates.
 pub(super) type Numbers = HashSet<u64, foldhash::fast::RandomState>;
@@ -83,6 +85,7 @@ fn unless_any(scope: Option<&Arc<Scope>>) -> Option<&Arc<Scope>> {
 #[derive(Debug, Default)]
 struct State {
     exact: HashMap<u64, SmallVec<[Scoped; 1]>, foldhash::fast::RandomState>,
+    recent: Recent,
     /// Entries of `exact`, one for each name and scope.
     names: usize,
     /// Names in the order of their numbers; one that was entered again stands there again.
@@ -156,16 +159,21 @@ impl Predicates {
         self.forgotten.load(Ordering::Acquire)
     }
 
-    /// What all predicates mean for a response with this number, and the state in which that is so.
-    pub(super) fn verdict(&self, subject: &Subject<'_>, number: u64) -> (Verdict, u64) {
+    /// What all predicates mean for a response with this number, and the state in which that is so. `cleared` is a state in which none
+    /// concerned it, where there is one.
+    pub(super) fn verdict(&self, subject: &Subject<'_>, number: u64, cleared: Option<u64>) -> (Verdict, u64) {
         // In this order: what is entered in between has a number above `latest`, and makes the state another.
         let state = self.state();
         if number >= self.latest.load(Ordering::Acquire) {
             return (Verdict::Good, state);
         }
         let (of_names, patterns, state) = {
-            let held = self.held.read();
-            (held.of_names(subject, number), Arc::clone(&held.patterns), self.state())
+            let (held, state) = (self.held.read(), self.state());
+            let tags = subject.head.and_then(|head| head.tags.as_deref());
+            if cleared.is_some_and(|cleared| held.recent.spares(tags, (cleared, state))) {
+                return (Verdict::Good, state);
+            }
+            (held.of_names(subject, number), Arc::clone(&held.patterns), state)
         };
         let of_patterns = || patterns.iter().map(|pattern| pattern.verdict(subject, number));
         let verdict = match of_names {
@@ -226,20 +234,20 @@ impl Predicates {
         how: How,
         next: impl FnOnce() -> u64,
     ) -> u64 {
-        self.enter_by(next, |held, number| {
+        self.enter_by(Entered::Other, next, |held, number| {
             held.last_other = held.last_other.max(number);
             held.enter((name, scope), how, number);
         })
     }
 
-    /// The same of all names of a tag. A walk that begins meanwhile judges by each of them, or retires none.
+    /// The same of both names of a tag, its own first. A walk that begins meanwhile judges by each of them, or retires none.
     pub(super) fn enter_tag(
         &self,
         (names, scope): ([u64; 2], Option<&Arc<Scope>>),
         how: How,
         next: impl FnOnce() -> u64,
     ) -> u64 {
-        self.enter_by(next, |held, number| {
+        self.enter_by(Entered::Tag(names[0]), next, |held, number| {
             held.last_tag = held.last_tag.max(number);
             names.into_iter().for_each(|name| held.enter((name, scope), how, number));
         })
@@ -252,15 +260,22 @@ impl Predicates {
         how: How,
         next: impl FnOnce() -> u64,
     ) -> u64 {
-        self.enter_by(next, |held, number| held.enter_pattern((pattern, scope), how, number))
+        self.enter_by(Entered::Other, next, |held, number| held.enter_pattern((pattern, scope), how, number))
     }
 
     /// Number, entry and what look-ups are told of them, under one hold of the lock and in this order.
-    fn enter_by(&self, next: impl FnOnce() -> u64, enter: impl FnOnce(&mut State, u64)) -> u64 {
+    fn enter_by(
+        &self,
+        entered: Entered,
+        next: impl FnOnce() -> u64,
+        enter: impl FnOnce(&mut State, u64),
+    ) -> u64 {
         let mut held = self.held.write();
-        let number = next();
+        let (number, floor) = (next(), held.floor);
         enter(&mut held, number);
-        self.publish(number.max(held.floor));
+        let entered = if held.floor == floor { entered } else { Entered::Other };
+        let latest = number.max(held.floor);
+        self.publish(&mut held, entered, latest);
         number
     }
 
@@ -321,11 +336,13 @@ impl Predicates {
     pub(super) fn raise_floor(&self, number: u64) {
         let mut held = self.held.write();
         held.raise(number);
-        self.publish(held.floor);
+        let floor = held.floor;
+        self.publish(&mut held, Entered::Other, floor);
     }
 
     /// Under the lock still: a look that finds the new state finds what it stands for.
-    fn publish(&self, number: u64) {
+    fn publish(&self, held: &mut State, entered: Entered, number: u64) {
+        held.recent.note(entered);
         self.latest.fetch_max(number, Ordering::AcqRel);
         self.state.fetch_add(1, Ordering::AcqRel);
     }
@@ -360,7 +377,7 @@ impl State {
     }
 
     fn of_names(&self, subject: &Subject<'_>, number: u64) -> Verdict {
-        let (mut verdict, host) = (self.of_floor(number), subject.host());
+        let mut verdict = self.of_floor(number);
         for kind in &KINDS {
             let last = if kind.has_tags { self.last_tag } else { self.last_other };
             if last <= number {
@@ -369,7 +386,7 @@ impl State {
             (kind.names)(subject, &mut |name| {
                 // Most names have no entry.
                 if self.exact.contains_key(&name) {
-                    verdict = verdict.and(self.of_name(name, host, number));
+                    verdict = verdict.and(self.of_name(name, subject.host(), number));
                 }
             });
         }
@@ -450,6 +467,8 @@ impl State {
 }
 
 // The models compile this file at another place.
+#[path = "predicates/recent.rs"]
+mod recent;
 #[path = "predicates/retiring.rs"]
 mod retiring;
 #[cfg(test)]

@@ -2,10 +2,10 @@
 //!
 //! In: the predicates, and the stores. Out: room, how many responses each purge concerned, and predicates that nothing is left for.
 //! A purge by a tag looks for nothing, so none of that is known when it is answered. What is served never depends on these walks.
-//! Memory is swept first, at most every [`PAUSE`]; a shard's lock is held for 256 entries at a time. Then a thread of its own walks
+//! A thread sweeps memory, at most every [`PAUSE`]; a shard's lock is held for 256 entries at a time. Another walks
 //! through the tiers: no index there knows tags, so it reads heads, [`BYTES_PER_SECOND`] of them, and gives way to clients. When
 //! it has met everything, predicates retire ([`StoreWalk`]).
-//! The thread holds stores and worker for one step at a time. So a store can be closed meanwhile, and the process can end.
+//! These threads hold stores and worker for one step at a time. So a store can be closed meanwhile, and the process can end.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,19 +35,23 @@ const BYTES_PER_SECOND: u64 = 8 << 20;
 const HEAD_BYTES: u64 = 4096;
 
 impl Proxy {
-    /// Takes what purges have ended out of the memory of these stores, if something was purged since that was done last.
-    pub(crate) fn sweep_memory(&self, stores: &[Weak<Store>]) {
-        let Some(mut last) = self.sweeps.last.try_lock() else { return };
+    /// Whether something was purged since the last sweep of memory, which is some time ago.
+    fn is_sweep_due(&self, last: Option<(Duration, u64)>) -> bool {
         let (now, state) = (self.clock.now().monotonic, self.invalidations.state());
-        let is_due = match *last {
+        match last {
             None => state > 0,
             Some((begun, before)) => state != before && now.saturating_sub(begun) >= PAUSE,
-        };
-        if !is_due {
+        }
+    }
+
+    /// Takes what purges have ended out of the memory of these stores, if that is due.
+    pub(crate) fn sweep_memory(&self, stores: &[Weak<Store>]) {
+        let Some(mut last) = self.sweeps.last.try_lock() else { return };
+        if !self.is_sweep_due(*last) {
             return;
         }
         let (upto, state) = self.invalidations.entered();
-        *last = Some((now, state));
+        *last = Some((self.clock.now().monotonic, state));
         let uncounted = Uncounted { after: self.sweeps.counted.load(Ordering::Relaxed), upto };
         stores.iter().filter_map(Weak::upgrade).for_each(|store| self.sweep(&store, state, uncounted, None));
         self.sweeps.counted.store(upto, Ordering::Relaxed);
@@ -86,11 +90,16 @@ impl Proxy {
 
 impl Worker {
     /// Takes what purges have ended out of all stores, a little later and a little at a time, if something was purged. To be called every
-    /// second, on a thread that serves no client.
+    /// second; does not wait.
     pub fn sweep_purged(self: &Arc<Self>) {
         let proxy = &self.proxy;
-        let stores = proxy.reach.stores();
-        proxy.sweep_memory(&stores);
+        let is_sweep_due = proxy.sweeps.last.try_lock().is_some_and(|last| proxy.is_sweep_due(*last));
+        if is_sweep_due {
+            let (worker, stores) = (Arc::downgrade(self), proxy.reach.stores());
+            behind(move || {
+                worker.upgrade().into_iter().for_each(|worker| worker.proxy.sweep_memory(&stores))
+            });
+        }
         if !self.is_walk_due() {
             return;
         }
@@ -98,12 +107,10 @@ impl Worker {
         // Where this one comes to nothing, the next is not begun at once.
         proxy.sweeps.schedule.lock().next = proxy.clock.now().monotonic + PAUSE;
         let worker = Arc::downgrade(self);
-        let walk = move || {
+        behind(move || {
             let _walking = walking;
             walk(&worker);
-        };
-        // Without a thread it ends here, and is tried again after a pause.
-        let _ = std::thread::Builder::new().name("larder-sweep".to_owned()).spawn(walk);
+        });
     }
 
     pub(super) fn is_walk_due(&self) -> bool {
@@ -167,6 +174,11 @@ impl Worker {
         let (fields, freshness) = (met.head.all_fields(), met.head.freshness);
         StoredHead::new(&request, met.head.status, fields, freshness, &settings.policy)
     }
+}
+
+/// Does something that takes its time on a thread of its own. Without a thread it is not done, and tried again a little later.
+fn behind(work: impl FnOnce() + Send + 'static) {
+    let _ = std::thread::Builder::new().name("larder-sweep".to_owned()).spawn(work);
 }
 
 /// A walk under way, of which there is one at a time. It ends with this, also where the thread panics.

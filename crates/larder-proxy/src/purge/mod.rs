@@ -16,8 +16,8 @@ pub(crate) mod response;
 #[cfg(test)]
 mod tests;
 
-use http::HeaderMap;
 use http::header::CACHE_CONTROL;
+use http::{HeaderMap, HeaderName};
 use larder_cache::purge::{Mode, Selector};
 
 pub(crate) use answer::PurgeAnswer;
@@ -27,6 +27,14 @@ pub(crate) use request::PurgeRequest;
 use crate::purges::Dialect;
 use dialect::{drupal, nginx, plain, shopware};
 use names::Names;
+use request::{XKEY_PURGE, XKEY_SOFT_PURGE};
+
+/// Fields with `1` that make a purge soft, and one that does so by being there.
+const X_PURGE_SOFT: HeaderName = HeaderName::from_static("x-purge-soft");
+const FASTLY_SOFT_PURGE: HeaderName = HeaderName::from_static("fastly-soft-purge");
+const X_MAGENTO_PURGE_SOFT: HeaderName = HeaderName::from_static("x-magento-purge-soft");
+/// FOSHttpCache's wish for a fetch, to nginx.
+const X_REFRESH: HeaderName = HeaderName::from_static("x-refresh");
 
 /// What a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,24 +127,24 @@ fn wanted(
 
 /// Hard beats soft: `xkey-softpurge` beside `xkey-purge` changes nothing.
 fn mode(request: &PurgeRequest<'_>) -> Mode {
-    let is_set = |name| request.value(name).is_some_and(|value| value == "1");
-    let is_soft = is_set("x-purge-soft")
-        || is_set("fastly-soft-purge")
-        || request.has("x-magento-purge-soft")
-        || (request.has("xkey-softpurge") && !request.has("xkey-purge"));
+    let is_set = |name: &HeaderName| request.value(name).is_some_and(|value| value == "1");
+    let is_soft = is_set(&X_PURGE_SOFT)
+        || is_set(&FASTLY_SOFT_PURGE)
+        || request.has(&X_MAGENTO_PURGE_SOFT)
+        || (request.has(&XKEY_SOFT_PURGE) && !request.has(&XKEY_PURGE));
     if is_soft { Mode::Soft } else { Mode::Hard }
 }
 
 /// Whether a GET has a field by which a fetch may be asked for. Most have none, and are not read any further.
 #[inline]
 pub(crate) fn may_refresh(fields: &HeaderMap) -> bool {
-    !fields.is_empty() && (fields.contains_key(CACHE_CONTROL) || fields.contains_key("x-refresh"))
+    !fields.is_empty() && (fields.contains_key(CACHE_CONTROL) || fields.contains_key(X_REFRESH))
 }
 
 /// FOSHttpCache's clients for Varnish and Symfony ask for a fetch by `no-cache`.
 fn is_refresh(request: &PurgeRequest<'_>) -> bool {
     let mut directives = request
-        .values(CACHE_CONTROL.as_str())
+        .values(&CACHE_CONTROL)
         .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
         .map(<[u8]>::trim_ascii);
     directives.any(|directive| directive.eq_ignore_ascii_case(b"no-cache"))

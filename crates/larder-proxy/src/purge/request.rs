@@ -1,6 +1,13 @@
 //! The request for a purge, as far as dialects read it.
 
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+/// What xkey's users send to Varnish, and several dialects beside.
+pub(super) const XKEY_PURGE: HeaderName = HeaderName::from_static("xkey-purge");
+/// The same for a soft purge.
+pub(super) const XKEY_SOFT_PURGE: HeaderName = HeaderName::from_static("xkey-softpurge");
+/// Tags, from FOSHttpCache and from Drupal.
+pub(super) const X_CACHE_TAGS: HeaderName = HeaderName::from_static("x-cache-tags");
 
 /// A request that may ask for a purge.
 #[derive(Clone, Copy, Debug)]
@@ -17,17 +24,17 @@ pub(crate) struct PurgeRequest<'a> {
 
 impl<'a> PurgeRequest<'a> {
     /// Whether it has a field.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(super) fn has(&self, name: &HeaderName) -> bool {
         self.fields.contains_key(name)
     }
 
     /// The first value of a field.
-    pub(super) fn value(&self, name: &str) -> Option<&'a HeaderValue> {
+    pub(super) fn value(&self, name: &HeaderName) -> Option<&'a HeaderValue> {
         self.fields.get(name)
     }
 
     /// All values of a field.
-    pub(super) fn values(&self, name: &str) -> impl Iterator<Item = &'a HeaderValue> + use<'a> {
+    pub(super) fn values(&self, name: &HeaderName) -> impl Iterator<Item = &'a HeaderValue> + use<'a> {
         self.fields.get_all(name).into_iter()
     }
 

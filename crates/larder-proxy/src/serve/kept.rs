@@ -7,9 +7,10 @@
 //! Of the request's fields, those have to be the same that values and conditions of the template have read, or else its run has to
 //! take the same steps ([`rehearsal`]). Where a rule, a key or an edit of a fragment may depend on others, or a store has more than
 //! memory, the fragment is aimed anew.
+//! A page that says the time or the client's address is for one request. Its parts are kept all the same: the next page of the template
+//! has them without aiming at each.
 //! A worker has 64 slots, by the template, for up to four pages each; the most asked stay. What a slot holds stays counted against
-//! its stores until the slot is met again. Deliberately absent: pages that say the time or the client's address, and pages beyond
-//! [`LENGTH_MAX`].
+//! its stores until the slot is met again. Deliberately absent: pages beyond [`LENGTH_MAX`].
 
 mod rehearsal;
 
@@ -118,20 +119,22 @@ impl KeptLookup {
 
     /// Whether a look-up for a page's request finds the same, fresh, and no refresh is due.
     fn is_found(&self, page: &PageAim<'_>, worker: &Arc<Worker>, now: Now) -> bool {
-        self.is_unchanged(page, worker, now) || self.found(page.aim(), worker, now).is_some()
+        self.is_unchanged((page.bare, page.has_wishes), worker, now)
+            || self.found(page.aim(), worker, now).is_some()
     }
 
-    /// The same by the last look-up, where nothing that it came to can have changed since. False where that is not known.
-    fn is_unchanged(&self, page: &PageAim<'_>, worker: &Arc<Worker>, now: Now) -> bool {
+    /// The same by the last look-up, where nothing that it came to can have changed since. False where that is not known. Of the page's
+    /// request, it is told one without fields, and whether those may say how old a response may be.
+    fn is_unchanged(&self, (bare, has_wishes): (&RequestHead, bool), worker: &Arc<Worker>, now: Now) -> bool {
         // In this order: what is in the index now has been found since the judge was asked.
         let judge = Judge::new(&worker.proxy.invalidations, None);
         let settings = self.exchange.settings();
         let is_unchanged = self.is_for_all
-            && !page.has_wishes
+            && !has_wishes
             && self.is_settled(settings.store.memory())
             && judge.verdict(&self.key, &self.stored) == Verdict::Good
             && self.stored.body.is_there()
-            && match larder_cache::reuse(&self.stored.head, page.bare, now, &settings.policy) {
+            && match larder_cache::reuse(&self.stored.head, bare, now, &settings.policy) {
                 Reuse::Fresh { ttl, .. } => self.may_be_used(&self.stored, ttl),
                 _ => false,
             };
@@ -225,7 +228,8 @@ pub(super) struct KeptPage {
     stores: Vec<(CacheId, u64)>,
     /// Where each of them stands there.
     by_uri: HashMap<DocumentUri, usize, foldhash::fast::RandomState>,
-    page: Arc<WholePage>,
+    /// `None` where it says what is another for each request: then only its parts are of use.
+    page: Option<Arc<WholePage>>,
     fields: Arc<PreparedFields>,
     /// When it was made, and what it said then.
     made: Now,
@@ -255,9 +259,13 @@ pub(super) fn find(
     let pages: SmallVec<[Arc<KeptPage>; PAGES_MAX]> =
         all.into_iter().filter_map(|page| page.downcast::<KeptPage>().ok()).collect();
     let kept = page_for(&pages, exchange, template);
-    let Some(kept) = kept.filter(|kept| kept.has_its_parts(exchange, worker, now)) else {
-        let is_wanted = is_wanted && worker.kept_pages.may_keep(template, kept.is_some());
-        let other = kept.or(pages.iter().find(|page| page.is_alike(exchange, template)));
+    let found = kept.filter(|kept| kept.has_its_parts(exchange, worker, now));
+    let Some((kept, page)) = found.and_then(|kept| Some((kept, kept.page.as_ref()?))) else {
+        let mut alike = pages.iter().filter(|page| page.is_alike(exchange, template));
+        // Where one page was for a single request, the next will be.
+        let replaces = kept.is_some() || alike.clone().any(|page| page.page.is_none());
+        let is_wanted = is_wanted && worker.kept_pages.may_keep(template, replaces);
+        let other = kept.or_else(|| alike.next());
         return Err(NotKept { is_wanted, other: other.cloned() });
     };
     if pages.len() > 1 && !Arc::ptr_eq(kept, &pages[0]) {
@@ -269,7 +277,7 @@ pub(super) fn find(
     }
     #[cfg(test)]
     model::GIVEN.set(model::GIVEN.get() + 1);
-    Ok(kept.reply(exchange, now))
+    Ok(kept.reply(page, exchange, now))
 }
 
 /// The one of some pages that the template gives for an exchange's request.
@@ -279,7 +287,9 @@ fn page_for<'a>(
     template: &Arc<StoredResponse>,
 ) -> Option<&'a Arc<KeptPage>> {
     let head = &exchange.asked.head;
-    let mut alike = pages.iter().filter(|page| page.is_alike(exchange, template) && page.is_for_target(head));
+    let mut alike = pages
+        .iter()
+        .filter(|page| page.page.is_some() && page.is_alike(exchange, template) && page.is_for_target(head));
     if let Some(kept) = alike.clone().find(|page| page.is_for_values(head)) {
         return Some(kept);
     }
@@ -296,7 +306,7 @@ fn without_conditions(fields: &HeaderMap) -> HeaderMap {
 }
 
 /// Whether one of these fields is left out where requests are compared.
-pub(super) fn depends_on_conditions(fields: &[HeaderName]) -> bool {
+fn depends_on_conditions(fields: &[HeaderName]) -> bool {
     fields.iter().any(|name| OF_THE_ANSWER.contains(name))
 }
 
@@ -332,15 +342,16 @@ pub(super) fn keep(worker: &Worker, exchange: &Exchange, made: Made<'_>) {
     if made.page.length() > LENGTH_MAX || head.method != Method::GET {
         return;
     }
-    let room = exchange.settings().store.reserve(made.page.length());
-    let page = match room {
+    let is_for_one = made.used.clock || made.used.client || depends_on_conditions(&made.used.fields);
+    let page = (!is_for_one).then(|| match exchange.settings().store.reserve(made.page.length()) {
         Some(room) => Arc::new(made.page.joined(Box::new(room))),
         None => Arc::clone(made.page),
-    };
+    });
     let age = made.age();
-    let rehearsal = match made.used.fields.is_empty() && !made.used.start_line {
-        true => None,
-        false => Rehearsal::of(made.program, exchange, |uri| {
+    let has_read = !made.used.fields.is_empty() || made.used.start_line;
+    let rehearsal = match has_read && !is_for_one {
+        false => None,
+        true => Rehearsal::of(made.program, exchange, |uri| {
             let part = made.parts.iter().find(|part| part.uri == *uri)?;
             part.template.is_none().then(|| part.stored.body.length() == 0)
         }),
@@ -414,7 +425,8 @@ impl KeptPage {
             _ => false,
         };
         let is_alike = other.is_alike(exchange, &self.template) && other.is_for_target(&self.request);
-        !is_alike || is_same_run || other.is_for_values(&self.request)
+        let are_parts = self.page.is_none() && other.page.is_none();
+        !is_alike || are_parts || is_same_run || other.is_for_values(&self.request)
     }
 
     /// Whether look-ups for this exchange's request find what it was made of.
@@ -433,7 +445,11 @@ impl KeptPage {
         now: Now,
     ) -> Option<Box<Fragment>> {
         let part = self.parts.get(*self.by_uri.get(uri)?).filter(|part| part.is_as_stored)?;
-        let (stored, age) = part.found(aim, worker, now)?;
+        let has_wishes = aim.page().fields.contains_key(CACHE_CONTROL);
+        let (stored, age) = match part.is_unchanged((&self.bare, has_wishes), worker, now) {
+            true => (Held::Shared(Arc::clone(&part.stored)), part.stored.head.freshness.age(now)),
+            false => part.found(aim, worker, now)?,
+        };
         let length = stored.body.length();
         let said = part.said.at(age.as_secs(), stored.head.freshness.ttl_seconds(now));
         let body = PartBody::new(stored.into_body(0..length)?);
@@ -442,7 +458,7 @@ impl KeptPage {
         Some(Box::new(Fragment { said, body, template, passes: false, detail: None, cookies }))
     }
 
-    fn reply(&self, exchange: &Exchange, now: Now) -> Reply {
+    fn reply(&self, page: &Arc<WholePage>, exchange: &Exchange, now: Now) -> Reply {
         let since = now.since(&self.made).as_secs();
         let status = CacheStatus {
             ttl_seconds: self.ttl_seconds.map(|ttl| ttl.saturating_sub_unsigned(since)),
@@ -450,8 +466,8 @@ impl KeptPage {
             ..CacheStatus::new(larder_http::fields::cache_status::Outcome::Hit)
         };
         let head = &exchange.asked.head;
-        let length = self.page.length();
-        let owner = Arc::clone(&self.page) as Arc<dyn Pieces>;
+        let length = page.length();
+        let owner = Arc::clone(page) as Arc<dyn Pieces>;
         let has_conditions = OF_THE_ANSWER.iter().any(|name| head.fields.contains_key(name));
         let is_plain = head.method == Method::GET && !has_conditions;
         let mut response = match is_plain && length > 0 {
@@ -462,7 +478,7 @@ impl KeptPage {
             }
             false => {
                 let fields = (self.template.head.status, self.fields.map.clone());
-                page_answer(exchange, fields, Arc::clone(&self.page))
+                page_answer(exchange, fields, Arc::clone(page))
             }
         };
         response.head.age = self.age.map(|age| (age + now.since(&self.made)).as_secs());

@@ -224,8 +224,6 @@ impl Assembly {
         worker.metrics.page(exchange.site().settings.route, PageHow::Whole);
         let page = Arc::new(page);
         let used = assembled.used();
-        let is_lasting = !used.clock && !used.client && !kept::depends_on_conditions(&used.fields);
-        let record = record.filter(|_| is_lasting);
         if let Some((template, parts, program)) = record
             .and_then(|(template, record)| Some((template, record.lock().take()?, assembled.template()?)))
         {

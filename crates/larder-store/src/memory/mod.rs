@@ -10,6 +10,7 @@
 
 mod hot;
 mod lending;
+mod pace;
 mod page;
 mod queue;
 mod selection;
@@ -34,6 +35,7 @@ use crate::rank::{Rank, RankedRwLock};
 use crate::stored::{INDEX_ENTRY_BYTES, StoredBody, StoredResponse};
 use hot::Version;
 pub use hot::{Held, HotCache, HotHandle};
+use pace::Pace;
 pub(crate) use page::MemoryCursor;
 pub use selection::Selection;
 use shard::{IndexShard, Item, Step};
@@ -410,8 +412,9 @@ impl MemoryStore {
     }
 
     /// Calls `each` with the responses of which it is not known that no purge concerned them when the list of purges was in this
-    /// state, and with their keys. Not under a lock.
+    /// state, and with their keys. Not under a lock. Blocks, and pauses at times, so that it slows nobody.
     pub fn each_not_cleared_at(&self, state: u64, mut each: impl FnMut(&CacheKey, &Arc<StoredResponse>)) {
+        let mut pace = Pace::begin();
         for counted in &self.shards {
             let mut from = Some(0);
             while let Some(start) = from {
@@ -424,6 +427,7 @@ impl MemoryStore {
                 for (key, base_len, response) in found {
                     each(&CacheKey::of_bytes(&key, base_len), &response);
                 }
+                pace.rest();
             }
         }
     }

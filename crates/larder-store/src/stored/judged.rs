@@ -37,6 +37,11 @@ impl Judged {
         self.cleared_at.load(Ordering::Relaxed) == state
     }
 
+    /// The last such state that was noted.
+    pub fn cleared_at(&self) -> u64 {
+        self.cleared_at.load(Ordering::Relaxed)
+    }
+
     /// Notes that.
     pub fn note_cleared_at(&self, state: u64) {
         self.cleared_at.store(state, Ordering::Relaxed);

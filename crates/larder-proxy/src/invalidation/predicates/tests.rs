@@ -13,6 +13,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::invalidation::Invalidations;
+use crate::invalidation::sync::Judged;
 use crate::testing::stored_head;
 
 fn any() -> Arc<Scope> {
@@ -160,6 +161,59 @@ proptest! {
             let tag = chosen.get(&named).as_bytes();
             purge(&invalidations, What::Tag(tag.into()), &any());
             prop_assert_eq!(verdict(&invalidations, "a.org", "/", &head), Verdict::Gone);
+        }
+    }
+}
+
+/// What befalls a larder: purges of a tag, of many other tags, of a host, a floor; and a look at one of three responses.
+#[derive(Clone, Debug)]
+enum Event {
+    Tag(u8),
+    Others(usize),
+    Host(u8),
+    Floor,
+    Look(usize),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        4 => (0..6_u8).prop_map(Event::Tag),
+        2 => (0..40_usize).prop_map(Event::Others),
+        1 => (0..3_u8).prop_map(Event::Host),
+        1 => Just(Event::Floor),
+        12 => (0..3_usize).prop_map(Event::Look),
+    ]
+}
+
+proptest! {
+    /// Where a purge names it, a response is stored anew by its next look.
+    #[test]
+    fn what_a_response_remembers_changes_no_verdict(events in vec(event(), 1..80)) {
+        let invalidations = Invalidations::default();
+        let many: String = (0..1001).map(|number| format!("m{number} ")).collect();
+        let responses = [("h0.org", "t0 t1 t2"), ("h1.org", ""), ("h9.org", many.as_str())]
+            .map(|(host, tags)| (CacheKey::new(host, "/"), stored_head("/", &[("surrogate-key", tags)])));
+        let mut remembered: [(Judged, u64); 3] = Default::default();
+        let tag = |name: String| purge(&invalidations, What::Tag(name.as_bytes().into()), &any());
+        for event in events {
+            match event {
+                Event::Tag(number) => _ = tag(format!("t{number}")),
+                Event::Others(count) => (0..count).for_each(|number| _ = tag(format!("other-{number}"))),
+                Event::Host(number) => {
+                    purge(&invalidations, What::Host(format!("h{number}.org").into()), &any());
+                }
+                Event::Floor => invalidations.predicates.raise_floor(invalidations.current()),
+                Event::Look(which) => {
+                    let ((key, head), (judged, number)) = (&responses[which], &mut remembered[which]);
+                    let subject = Subject { key, head: Some(head) };
+                    let found = invalidations.look_closer(judged, &subject, (*number, invalidations.forgotten()));
+                    let expected = invalidations.verdict_of(key, head, *number);
+                    prop_assert_eq!(found, Some(expected));
+                    if expected != Verdict::Good {
+                        (*judged, *number) = (Judged::default(), invalidations.current());
+                    }
+                }
+            }
         }
     }
 }

@@ -4,17 +4,17 @@
 //! them for an expression bans `node:12` with `node:1`. BAN with a path, perhaps with wildcards. URIBAN with a URL. The
 //! zero-configuration purger bans `/site` for everything.
 
+use http::HeaderName;
 use larder_cache::purge::Selector;
 
 use super::super::manner::{Claim, Manner};
 use super::super::names::Names;
 use super::super::path::{self, Spelling};
-use super::super::request::PurgeRequest;
+use super::super::request::{PurgeRequest, X_CACHE_TAGS};
 use super::varnish;
 
-const TAGS: [&str; 2] = ["cache-tags", "purge-cache-tags"];
-/// FOSHttpCache sends it too.
-const SHARED_TAGS: &str = "x-cache-tags";
+const TAGS: [HeaderName; 2] =
+    [HeaderName::from_static("cache-tags"), HeaderName::from_static("purge-cache-tags")];
 
 /// Whether a request has the method or a field of this dialect.
 pub(in super::super) fn is_its(request: &PurgeRequest<'_>) -> bool {
@@ -26,7 +26,7 @@ pub(in super::super) fn is_its(request: &PurgeRequest<'_>) -> bool {
 }
 
 fn has_tags(request: &PurgeRequest<'_>) -> bool {
-    TAGS.into_iter().any(|name| request.has(name)) || (request.has(SHARED_TAGS) && !is_of_another(request))
+    TAGS.into_iter().any(|name| request.has(&name)) || (request.has(&X_CACHE_TAGS) && !is_of_another(request))
 }
 
 /// Whether another dialect reads `X-Cache-Tags`.
@@ -40,10 +40,10 @@ pub(super) fn read(request: &PurgeRequest<'_>, names: &mut Names) -> Option<Clai
         return None;
     }
     for name in TAGS {
-        request.values(name).for_each(|value| names.alternatives(value));
+        request.values(&name).for_each(|value| names.alternatives(value));
     }
     if !is_of_another(request) {
-        request.values(SHARED_TAGS).for_each(|value| names.alternatives(value));
+        request.values(&X_CACHE_TAGS).for_each(|value| names.alternatives(value));
     }
     Some(Claim { manner: Manner::BanAdded, nameless: "Cache-Tags header missing." })
 }

@@ -4,23 +4,24 @@
 //! response says it is of, which is a tag here if the site names that field in `tags`. Its `^` and `$` are the ends of one tag, since
 //! expressions see all tags of a response as one text. `.*` names everything. The extension adds `X-Magento-Purge-Soft`.
 
+use http::HeaderName;
 use larder_cache::purge::{Expression, PatternText};
 
 use super::super::manner::{Claim, Manner};
 use super::super::names::Names;
 use super::super::request::PurgeRequest;
 
-const TAGS: &str = "x-magento-tags-pattern";
-const POOL: &str = "x-pool";
+const TAGS: HeaderName = HeaderName::from_static("x-magento-tags-pattern");
+const POOL: HeaderName = HeaderName::from_static("x-pool");
 
 /// Reads the fields of this dialect.
 pub(super) fn read(request: &PurgeRequest<'_>, names: &mut Names) -> Option<Claim> {
-    request.values(TAGS).for_each(|value| names.matching_tags(value));
-    for value in request.values(POOL).filter(|value| !value.is_empty()) {
+    request.values(&TAGS).for_each(|value| names.matching_tags(value));
+    for value in request.values(&POOL).filter(|value| !value.is_empty()) {
         let tags = names.expression(value).map(|pool| Expression { text: of_one_tag(&pool.text), ..pool });
         names.pattern(PatternText { tags, ..PatternText::default() });
     }
-    [TAGS, POOL].into_iter().any(|name| request.has(name)).then_some(Claim {
+    [TAGS, POOL].into_iter().any(|name| request.has(&name)).then_some(Claim {
         manner: Manner::Purged,
         nameless: "X-Magento-Tags-Pattern or X-Pool header required",
     })

@@ -3,6 +3,7 @@
 //! In: GET or PURGE of a path below the site's purge location; what follows the location is the URL. A `*` at its end names
 //! everything that begins with the rest. `X-Refresh: 1` asks for a fetch.
 
+use super::super::X_REFRESH;
 use super::super::manner::Manner;
 use super::super::names::Names;
 use super::super::path;
@@ -21,7 +22,7 @@ pub(in super::super) fn read_target(request: &PurgeRequest<'_>, names: &mut Name
 
 /// Whether a GET asks for a fetch.
 pub(in super::super) fn is_refresh(request: &PurgeRequest<'_>) -> bool {
-    request.value("x-refresh").is_some_and(|value| value == "1")
+    request.value(&X_REFRESH).is_some_and(|value| value == "1")
 }
 
 fn below_location<'a>(request: &PurgeRequest<'a>) -> Option<&'a str> {

@@ -9,27 +9,28 @@
 //! Neos sends what FOSHttpCache sends, with `X-Site` for one of several installations. No stored response says of which
 //! one it is, so `X-Site` narrows nothing.
 
+use http::HeaderName;
 use larder_cache::purge::{PatternText, Selector};
 
 use super::super::manner::{Claim, Manner};
 use super::super::names::Names;
-use super::super::request::PurgeRequest;
+use super::super::request::{PurgeRequest, XKEY_PURGE};
 use super::varnish;
 
-const ALL: &str = "varnish-ban-all";
-const PAGE: &str = "varnish-ban-typo3-pid";
-const SITE: &str = "varnish-ban-typo3-sitename";
-const TAG: &str = "varnish-ban-typo3-tag";
-const AOE_ALL: &str = "x-ban-all";
-const AOE_TAGS: &str = "x-ban-tags";
-const AOE_REGEX: &str = "x-ban-regex";
-const NEOS_SITE: &str = "x-site";
+const ALL: HeaderName = HeaderName::from_static("varnish-ban-all");
+const PAGE: HeaderName = HeaderName::from_static("varnish-ban-typo3-pid");
+const SITE: HeaderName = HeaderName::from_static("varnish-ban-typo3-sitename");
+const TAG: HeaderName = HeaderName::from_static("varnish-ban-typo3-tag");
+const AOE_ALL: HeaderName = HeaderName::from_static("x-ban-all");
+const AOE_TAGS: HeaderName = HeaderName::from_static("x-ban-tags");
+const AOE_REGEX: HeaderName = HeaderName::from_static("x-ban-regex");
+const NEOS_SITE: HeaderName = HeaderName::from_static("x-site");
 
 /// Reads the fields of this dialect.
 pub(super) fn read(request: &PurgeRequest<'_>, names: &mut Names) -> Option<Claim> {
-    let of_ops_one = [ALL, PAGE, SITE, TAG].into_iter().any(|name| request.has(name));
-    let of_aoe = [AOE_ALL, AOE_TAGS, AOE_REGEX].into_iter().any(|name| request.has(name));
-    let of_neos = request.method == "BAN" && request.has(NEOS_SITE);
+    let of_ops_one = [ALL, PAGE, SITE, TAG].into_iter().any(|name| request.has(&name));
+    let of_aoe = [AOE_ALL, AOE_TAGS, AOE_REGEX].into_iter().any(|name| request.has(&name));
+    let of_neos = request.method == "BAN" && request.has(&NEOS_SITE);
     if of_ops_one {
         read_ops_one(request, names);
     }
@@ -49,12 +50,12 @@ pub(super) fn read(request: &PurgeRequest<'_>, names: &mut Names) -> Option<Clai
 
 fn read_ops_one(request: &PurgeRequest<'_>, names: &mut Names) {
     // Each request has the site. Responses say theirs only where the extension is set up to do so.
-    if request.value(ALL).is_some_and(|value| value == "1") {
+    if request.value(&ALL).is_some_and(|value| value == "1") {
         return names.push(Selector::All);
     }
-    request.values(TAG).for_each(|value| names.list(value));
-    let site = request.value(SITE).map(|value| value.as_bytes()).filter(|site| !site.is_empty());
-    let page = request.value(PAGE).map(|value| value.as_bytes()).filter(|page| !page.is_empty());
+    request.values(&TAG).for_each(|value| names.list(value));
+    let site = request.value(&SITE).map(|value| value.as_bytes()).filter(|site| !site.is_empty());
+    let page = request.value(&PAGE).map(|value| value.as_bytes()).filter(|page| !page.is_empty());
     match (page, site) {
         (Some(page), Some(site)) => {
             names.tag([b"site-", site, b"/pid-", page].concat());
@@ -64,7 +65,7 @@ fn read_ops_one(request: &PurgeRequest<'_>, names: &mut Names) {
             names.tag([b"pid-", page].concat());
             names.tag([b"pageId_", page].concat());
         }
-        (None, Some(site)) if !request.has(TAG) && !request.has("xkey-purge") => {
+        (None, Some(site)) if !request.has(&TAG) && !request.has(&XKEY_PURGE) => {
             names.tag([b"site-", site].concat());
             names.tag([b"siteId_", site].concat());
         }
@@ -73,11 +74,11 @@ fn read_ops_one(request: &PurgeRequest<'_>, names: &mut Names) {
 }
 
 fn read_aoe(request: &PurgeRequest<'_>, names: &mut Names) {
-    if request.has(AOE_ALL) {
+    if request.has(&AOE_ALL) {
         return names.push(Selector::All);
     }
-    request.values(AOE_TAGS).for_each(|value| names.alternatives(value));
-    for value in request.values(AOE_REGEX) {
+    request.values(&AOE_TAGS).for_each(|value| names.alternatives(value));
+    for value in request.values(&AOE_REGEX) {
         let target = names.expression(value);
         names.pattern(PatternText { target, ..PatternText::default() });
     }

@@ -7,37 +7,38 @@
 //! Varnish's users guide has BAN with `X-Ban`, an expression for URLs, and Joomla's module sends that. Other VCL takes whole
 //! conditions of bans from this field. These are refused: as an expression, one of them would match nothing.
 
+use http::HeaderName;
+use http::header::ACCEPT;
 use larder_cache::purge::{Expression, PatternText};
 
 use super::super::manner::{Claim, Manner};
 use super::super::names::Names;
-use super::super::request::PurgeRequest;
+use super::super::request::{PurgeRequest, X_CACHE_TAGS, XKEY_PURGE, XKEY_SOFT_PURGE};
 
-const HOST: &str = "x-host";
-const URL: &str = "x-url";
-const CONTENT_TYPE: &str = "x-content-type";
-const TAGS: &str = "x-cache-tags";
+const HOST: HeaderName = HeaderName::from_static("x-host");
+const URL: HeaderName = HeaderName::from_static("x-url");
+const CONTENT_TYPE: HeaderName = HeaderName::from_static("x-content-type");
 /// Varnish's users guide.
-const BAN: &str = "x-ban";
+const BAN: HeaderName = HeaderName::from_static("x-ban");
 /// What conditions of bans begin with.
 const CONDITIONS: [&[u8]; 2] = [b"obj.", b"req."];
 const CONDITION: &str = "X-Ban has to be an expression for URLs";
-const KEYS: [&str; 2] = ["xkey-purge", "xkey-softpurge"];
+const KEYS: [HeaderName; 2] = [XKEY_PURGE, XKEY_SOFT_PURGE];
 
 /// The type of the responses in which FOSHttpCacheBundle identifies users. Its older versions ban them by Cookie at a logout.
 const USER_CONTEXT: &str = "application/vnd.fos.user-context-hash";
 
 /// Whether a request has the fields that this client adds to each BAN.
 pub(super) fn is_ban(request: &PurgeRequest<'_>) -> bool {
-    request.method == "BAN" && [HOST, URL, CONTENT_TYPE].into_iter().any(|name| request.has(name))
+    request.method == "BAN" && [HOST, URL, CONTENT_TYPE].into_iter().any(|name| request.has(&name))
 }
 
 /// Reads the fields of this dialect.
 pub(super) fn read(request: &PurgeRequest<'_>, names: &mut Names) -> Option<Claim> {
     for name in KEYS {
-        request.values(name).for_each(|value| names.list(value));
+        request.values(&name).for_each(|value| names.list(value));
     }
-    let bans_urls = request.method == "BAN" && request.has(BAN);
+    let bans_urls = request.method == "BAN" && request.has(&BAN);
     if bans_urls {
         read_ban_of_urls(request, names);
     }
@@ -48,7 +49,7 @@ pub(super) fn read(request: &PurgeRequest<'_>, names: &mut Names) -> Option<Clai
     if bans_urls {
         return Some(Claim { manner: Manner::BanAdded, nameless: "" });
     }
-    let is_purge_of_keys = request.method == "PURGEKEYS" || KEYS.into_iter().any(|name| request.has(name));
+    let is_purge_of_keys = request.method == "PURGEKEYS" || KEYS.into_iter().any(|name| request.has(&name));
     is_purge_of_keys.then_some(Claim {
         manner: Manner::Purged,
         nameless: "Neither header XKey-Purge or XKey-SoftPurge set",
@@ -56,7 +57,7 @@ pub(super) fn read(request: &PurgeRequest<'_>, names: &mut Names) -> Option<Clai
 }
 
 fn read_ban_of_urls(request: &PurgeRequest<'_>, names: &mut Names) {
-    for value in request.values(BAN) {
+    for value in request.values(&BAN) {
         let begins = value.as_bytes().trim_ascii_start();
         if CONDITIONS.iter().any(|condition| begins.starts_with(condition)) {
             return names.refuse(CONDITION);
@@ -67,22 +68,22 @@ fn read_ban_of_urls(request: &PurgeRequest<'_>, names: &mut Names) {
 }
 
 fn read_ban(request: &PurgeRequest<'_>, names: &mut Names) {
-    let mut expression = |name| request.value(name).and_then(|value| names.expression(value));
+    let mut expression = |name| request.value(&name).and_then(|value| names.expression(value));
     let mut pattern = PatternText {
         host: expression(HOST),
         target: expression(URL),
         content_type: expression(CONTENT_TYPE),
         tags: None,
     };
-    if request.has(TAGS) {
-        for value in request.values(TAGS) {
+    if request.has(&X_CACHE_TAGS) {
+        for value in request.values(&X_CACHE_TAGS) {
             let tags = names.expression(value);
             names.pattern(PatternText { tags, ..pattern.clone() });
         }
         return;
     }
     // The stored responses of one user look like those of all others. A purge of all of them is still less than one of everything.
-    let is_for_users = request.value("accept").is_some_and(|accept| accept == USER_CONTEXT);
+    let is_for_users = request.value(&ACCEPT).is_some_and(|accept| accept == USER_CONTEXT);
     if is_for_users && pattern.content_type.is_none() {
         let text = format!("^{}", regex::escape(USER_CONTEXT)).into();
         pattern.content_type = Some(Expression { text, at_start: false });

@@ -49,9 +49,10 @@ const PART: Resource = Resource {
     ..TEMPLATE
 };
 
-pub(super) const PAGES: [&str; 6] = ["/page/1", "/page/2", "/page/3", "/page/4", "/page/5", "/page/6"];
+pub(super) const PAGES: [&str; 7] =
+    ["/page/1", "/page/2", "/page/3", "/page/4", "/page/5", "/page/6", "/page/7"];
 
-static RESOURCES: [Resource; 14] = [
+static RESOURCES: [Resource; 15] = [
     Resource {
         target: "/page/1",
         text: "<!--#include virtual=\"/part/plain\" --><!--#if expr=\"$cookie_name\" -->Hello \
@@ -92,6 +93,13 @@ static RESOURCES: [Resource; 14] = [
         text: "<esi:include src=\"/part/ahead\"/><esi:include src=\"/part/plain\"/><esi:include src=\"/part/lang\"/>\
                <esi:choose><esi:when test=\"$(HTTP_X_LANG)=='de' | $(HTTP_COOKIE{name})=='ada'\">one of both</esi:when></esi:choose>",
         lifetimes: &["max-age=60"],
+        ..TEMPLATE
+    },
+    // Of which only the parts are kept.
+    Resource {
+        target: "/page/7",
+        text: "<!--#echo var=\"remote_addr\" --><!--#include virtual=\"/part/plain\" --><!--#include virtual=\"/part/short\" -->\
+               <!--#include virtual=\"/part/lang\" --><!--#include virtual=\"/part/nested\" --><!--#include virtual=\"/part/own\" -->",
         ..TEMPLATE
     },
     Resource {
