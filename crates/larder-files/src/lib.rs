@@ -276,15 +276,10 @@ impl FileStore {
         self.in_use.load().as_ref().map_or_else(Written::default, |in_use| in_use.shared.journal.written())
     }
 
-    /// Makes what is noted so far hold after a crash of the machine. Waits for the disk; for a pool.
+    /// A call that makes what is noted by then hold after a crash of the machine. It waits for the disk: it is for a pool.
     ///
     /// # Errors
     /// It could not be written, or the directory is absent.
-    pub fn sync(&self) -> Result<(), FilesError> {
-        self.syncing()()
-    }
-
-    /// The same, to be called on another thread.
     fn syncing(&self) -> impl FnOnce() -> Result<(), FilesError> + Send + 'static {
         let (in_use, path) = (self.in_use.load_full(), self.directory().to_owned());
         move || {

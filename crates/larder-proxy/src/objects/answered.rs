@@ -67,7 +67,7 @@ impl Worker {
         let worker = Arc::clone(self);
         Some(tokio::spawn(async move {
             for (order, sender) in orders {
-                // Told and counted there.
+                // A purge counts, and tells, what comes of it.
                 let _ = worker.purge(&order, sender).await;
             }
         }))

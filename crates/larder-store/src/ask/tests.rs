@@ -29,7 +29,7 @@ enum Says {
 
 /// A tier that says what a test has told it, once it may.
 #[derive(Default)]
-struct Told {
+struct ScriptedTier {
     says: RankedMutex<VecDeque<Says>>,
     asked: AtomicUsize,
     may_answer: Option<Semaphore>,
@@ -38,13 +38,13 @@ struct Told {
     clock: Clock,
 }
 
-impl std::fmt::Debug for Told {
+impl std::fmt::Debug for ScriptedTier {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Told")
+        f.write_str("ScriptedTier")
     }
 }
 
-impl Ask<HttpCaching> for Told {
+impl Ask<HttpCaching> for ScriptedTier {
     fn is_asked_anew(&self) -> bool {
         true
     }
@@ -97,9 +97,9 @@ impl Ask<HttpCaching> for Told {
     }
 }
 
-impl Find<HttpCaching> for Told {}
+impl Find<HttpCaching> for ScriptedTier {}
 
-impl Keep<HttpCaching> for Told {
+impl Keep<HttpCaching> for ScriptedTier {
     fn takes(&self, _key: &CacheKey, _head: Option<&StoredHead>) -> bool {
         false
     }
@@ -115,7 +115,7 @@ impl Keep<HttpCaching> for Told {
     fn forget(&self, _key: &CacheKey, _identity: u64) {}
 }
 
-impl Invalidate for Told {
+impl Invalidate for ScriptedTier {
     fn has_base(&self, _key: &CacheKey) -> bool {
         true
     }
@@ -125,7 +125,7 @@ impl Invalidate for Told {
     fn note(&self, _note: &Note) {}
 }
 
-impl Inspect<HttpCaching> for Told {
+impl Inspect<HttpCaching> for ScriptedTier {
     fn letter(&self) -> char {
         't'
     }
@@ -161,7 +161,7 @@ impl Inspect<HttpCaching> for Told {
     }
 }
 
-impl Run for Told {
+impl Run for ScriptedTier {
     fn open(&self, _admit: &Arc<Admit>, _is_believed: bool) {}
 
     fn borrow_from(&self, _backlog: &Arc<Backlog>) {}
@@ -185,21 +185,21 @@ fn told(says: impl IntoIterator<Item = Says>) -> RankedMutex<VecDeque<Says>> {
 
 struct Fixture {
     store: Arc<Store>,
-    tier: Arc<Told>,
+    tier: Arc<ScriptedTier>,
 }
 
 impl Fixture {
     fn new(says: impl IntoIterator<Item = Says>) -> Self {
-        Self::with(Told { says: told(says), ..Told::default() })
+        Self::with(ScriptedTier { says: told(says), ..ScriptedTier::default() })
     }
 
     /// The tier answers as often as the test lets it.
     fn held(says: impl IntoIterator<Item = Says>) -> Self {
         let may_answer = Some(Semaphore::new(0));
-        Self::with(Told { says: told(says), may_answer, ..Told::default() })
+        Self::with(ScriptedTier { says: told(says), may_answer, ..ScriptedTier::default() })
     }
 
-    fn with(told: Told) -> Self {
+    fn with(told: ScriptedTier) -> Self {
         let tier = Arc::new(told);
         let settings = MemoryStoreSettings { memory: 1 << 20, max_object: 1 << 18 };
         let store = Store::new(&settings, Some(Arc::clone(&tier)));
