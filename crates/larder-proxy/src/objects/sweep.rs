@@ -5,7 +5,8 @@
 //! A thread sweeps memory, at most every [`PAUSE`]; a shard's lock is held for 256 entries at a time. Another walks
 //! through the tiers: no index there knows tags, so it reads heads, [`BYTES_PER_SECOND`] of them, and gives way to clients. When
 //! it has met everything, predicates retire ([`StoreWalk`]).
-//! These threads hold stores and worker for one step at a time. So a store can be closed meanwhile, and the process can end.
+//! The latter holds stores and worker for one step at a time. So a store can be closed meanwhile, and the process can end. A sweep
+//! through memory holds the worker and one store for its length, with its rests.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};

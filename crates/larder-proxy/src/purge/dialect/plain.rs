@@ -3,12 +3,13 @@
 //! In: requests that no other dialect reads. Proxy Cache Purge for WordPress adds two fields: `X-Purge-Method` says what the path
 //! is, and `X-Cache-Tags-Pattern` has tags, unescaped and joined by `|`.
 
+use http::HeaderName;
+use http::header::USER_AGENT;
+
 use super::super::manner::{Claim, Manner};
 use super::super::names::Names;
 use super::super::path::{self, Spelling};
 use super::super::request::PurgeRequest;
-use http::HeaderName;
-use http::header::USER_AGENT;
 
 const METHOD: HeaderName = HeaderName::from_static("x-purge-method");
 const TAGS_PATTERN: HeaderName = HeaderName::from_static("x-cache-tags-pattern");
