@@ -1,7 +1,7 @@
 //! Instructions per request, counted by callgrind: what noise cannot move.
 //!
 //! In: the scenarios of `scenario.rs`, and the figures in bench/instructions.json. Out: a table of both; a scenario
-//! that is more than [`MARGIN_PERCENT`] from its committed figure fails, below it as well: a win that nobody writes
+//! that is further than its margin ([`MARGIN_PERCENT`]) from its committed figure fails, below it as well: a win that nobody writes
 //! down is room for a later loss that nobody sees. Each scenario runs twice with different numbers of requests, and
 //! only the difference of the two counts: start and end are the same in both. Counts follow from the compiler and the
 //! processor. Where one of these is another than the figures were taken with, the table is for reading, and the
@@ -40,6 +40,10 @@ const FIGURES: &str = "bench/instructions.json";
 /// How far a figure may be from the committed one.
 const MARGIN_PERCENT: f64 = 3.0;
 
+/// The same where what comes at its own time is a large share: every ten seconds a walk forgets the purges that nothing needs any
+/// more, at some 3000 instructions for each, and a run on a slower machine has one more of them than a run on a faster one.
+const MARGIN_OF_PURGES_PERCENT: f64 = 10.0;
+
 /// Requests of the two runs. Long enough that a background task's second more or less is lost in them.
 const SHORT: u64 = 500;
 const LONG: u64 = 2500;
@@ -68,7 +72,11 @@ pub(crate) fn run(root: &Path, write: bool) -> Result<()> {
         println!("instructions: {} scenarios, written to {FIGURES}", scenarios.len());
         return Ok(());
     }
-    println!("instructions: {}", judge(&tools, &counted, &committed)?);
+    let margin = |name: &str| {
+        let scenario = scenarios.iter().find(|scenario| scenario.name == name);
+        scenario.map_or(MARGIN_PERCENT, Scenario::margin_percent)
+    };
+    println!("instructions: {}", judge(&tools, &counted, (&committed, &margin))?);
     Ok(())
 }
 
@@ -208,7 +216,11 @@ fn percent(counted: u64, committed: u64) -> f64 {
 /// Fails where a count is beyond the margin on either side of its figure, where a scenario has none, and where a
 /// figure belongs to no scenario; never where the figures come from another compiler or processor. Else: the closing
 /// line.
-fn judge(tools: &Tools, counted: &BTreeMap<String, u64>, committed: &Figures) -> Result<String> {
+fn judge(
+    tools: &Tools,
+    counted: &BTreeMap<String, u64>,
+    (committed, margin): (&Figures, &dyn Fn(&str) -> f64),
+) -> Result<String> {
     let refresh = "refresh the figures with `make instructions WRITE=1`";
     let others = tools.differences(&committed.tools, true);
     if !others.is_empty() {
@@ -223,31 +235,30 @@ fn judge(tools: &Tools, counted: &BTreeMap<String, u64>, committed: &Figures) ->
     ensure!(unknown.is_empty(), "{FIGURES} and the scenarios differ in: {}; {refresh}", unknown.join(", "));
     let moved = |(name, count): (&String, &u64)| {
         let percent = percent(*count, committed.of.get(name).copied().unwrap_or_default());
-        (format!("\n  {name}: {percent:+.2} %"), percent)
+        let margin = margin(name);
+        (format!("\n  {name}: {percent:+.2} % where {margin} % are allowed"), percent, margin)
     };
-    let moved: Vec<(String, f64)> = counted.iter().map(moved).collect();
+    let moved: Vec<(String, f64, f64)> = counted.iter().map(moved).collect();
     let beyond = |side: f64| -> String {
-        let beyond = moved.iter().filter(|(_, percent)| percent * side > MARGIN_PERCENT);
-        beyond.map(|(row, _)| row.as_str()).collect()
+        let beyond = moved.iter().filter(|(_, percent, margin)| percent * side > *margin);
+        beyond.map(|(row, ..)| row.as_str()).collect()
     };
     let mut wrong = Vec::new();
     let (dearer, cheaper) = (beyond(1.0), beyond(-1.0));
     if !dearer.is_empty() {
         wrong.push(format!(
-            "more than {MARGIN_PERCENT} % above the committed figures:{dearer}\nMake it cheaper again, or say in the commit \
+            "above the committed figures:{dearer}\nMake it cheaper again, or say in the commit \
              why it has to cost that and {refresh}"
         ));
     }
     if !cheaper.is_empty() {
-        wrong.push(format!(
-            "more than {MARGIN_PERCENT} % below the committed figures:{cheaper}\nSo that what was won is kept: {refresh}"
-        ));
+        wrong.push(format!("below the committed figures:{cheaper}\nSo that what was won is kept: {refresh}"));
     }
     if !wrong.is_empty() {
         wrong.extend(tools.differences(&committed.tools, false));
         bail!("{}", wrong.join("\n"));
     }
-    let percents = || moved.iter().map(|(_, percent)| *percent);
+    let percents = || moved.iter().map(|(_, percent, _)| *percent);
     let (least, most) = (percents().fold(f64::MAX, f64::min), percents().fold(f64::MIN, f64::max));
     Ok(format!(
         "{} scenarios, from {least:+.2} % to {most:+.2} % beside the committed figures",

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::callgrind::{Counted, Idle};
 use super::origin::Origin;
-use super::{http1, http2};
+use super::{MARGIN_OF_PURGES_PERCENT, MARGIN_PERCENT, http1, http2};
 use harness::children::free_port;
 use harness::origin::body;
 use harness::pages::{self, Form, FragmentedPage, Theme};
@@ -85,6 +85,16 @@ enum Work {
     Purge,
     /// Such a purge, and the hit that follows it.
     PurgeAndHit,
+}
+
+impl Scenario {
+    /// How far its count may be from its committed figure.
+    pub(super) fn margin_percent(&self) -> f64 {
+        match self.work {
+            Work::Hit | Work::Miss => MARGIN_PERCENT,
+            Work::Purge | Work::PurgeAndHit => MARGIN_OF_PURGES_PERCENT,
+        }
+    }
 }
 
 /// How a client asks.

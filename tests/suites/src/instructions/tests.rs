@@ -15,13 +15,22 @@ fn with_library(rustc: &str, libc: &str) -> Tools {
     Tools(BTreeMap::from([("rustc".to_owned(), rustc.to_owned()), ("libc".to_owned(), libc.to_owned())]))
 }
 
+/// A row of purges is called that here.
+fn margin(name: &str) -> f64 {
+    if name == "purge" { MARGIN_OF_PURGES_PERCENT } else { MARGIN_PERCENT }
+}
+
+fn judged(tools: &Tools, counted: &BTreeMap<String, u64>, committed: &Figures) -> Result<String> {
+    judge(tools, counted, (committed, &margin))
+}
+
 fn committed() -> Figures {
     Figures { tools: tools("1"), of: figures(&[("hit", 10_000), ("miss", 50_000)]) }
 }
 
 /// Judges by figures taken with rustc 1: a hit of 10 000 instructions and a miss of 50 000.
 fn check(rustc: &str, counted: &[(&str, u64)], passes: bool) {
-    let judged = judge(&tools(rustc), &figures(counted), &committed());
+    let judged = judged(&tools(rustc), &figures(counted), &committed());
     assert_eq!(judged.is_ok(), passes, "{counted:?}: {judged:?}");
 }
 
@@ -35,12 +44,30 @@ fn more_than_three_percent_above_or_below_fails() {
 }
 
 #[test]
+fn a_purge_has_a_margin_of_its_own() {
+    let committed = Figures { tools: tools("1"), of: figures(&[("purge", 10_000)]) };
+    let passes = |count| judged(&tools("1"), &figures(&[("purge", count)]), &committed).is_ok();
+    assert_eq!([8_999, 9_000, 11_000, 11_001].map(passes), [false, true, true, false]);
+    let of = |work| {
+        scenario::all(&crate::checkout())
+            .unwrap()
+            .iter()
+            .filter(|one| one.name.contains(work))
+            .map(Scenario::margin_percent)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of("purge of"), [MARGIN_OF_PURGES_PERCENT; 2]);
+    assert_eq!(of("after a purge"), [MARGIN_PERCENT]);
+}
+
+#[test]
 fn a_failure_names_what_moved_on_either_side_and_the_library_that_differs() {
     let counted = figures(&[("hit", 11_000), ("miss", 40_000)]);
-    let failed = judge(&with_library("1", "2.41"), &counted, &committed()).unwrap_err().to_string();
-    for said in
-        ["above the committed figures:\n  hit: +10.00 %", "below the committed figures:\n  miss: -20.00 %"]
-    {
+    let failed = judged(&with_library("1", "2.41"), &counted, &committed()).unwrap_err().to_string();
+    for said in [
+        "above the committed figures:\n  hit: +10.00 % where 3 %",
+        "below the committed figures:\n  miss: -20.00 % where 3 %",
+    ] {
         assert!(failed.contains(said), "{failed}");
     }
     assert!(failed.ends_with("libc: committed with `2.36`, here is `2.41`"), "{failed}");
@@ -54,7 +81,7 @@ fn a_scenario_without_figure_and_a_figure_without_scenario_fail() {
 
 #[test]
 fn figures_of_another_compiler_judge_nothing_and_the_closing_line_says_so() {
-    let closing = judge(&tools("2"), &figures(&[("hit", 99_000)]), &committed()).unwrap();
+    let closing = judged(&tools("2"), &figures(&[("hit", 99_000)]), &committed()).unwrap();
     assert!(closing.starts_with("NOT JUDGED: rustc: committed with `1`, here is `2`;"), "{closing}");
 }
 
@@ -62,7 +89,7 @@ fn figures_of_another_compiler_judge_nothing_and_the_closing_line_says_so() {
 fn figures_of_another_c_library_are_judged() {
     let judged = |hit| {
         let counted = figures(&[("hit", hit), ("miss", 50_000)]);
-        judge(&with_library("1", "2.41"), &counted, &committed())
+        judged(&with_library("1", "2.41"), &counted, &committed())
     };
     assert_eq!(judged(10_000).unwrap(), "2 scenarios, from +0.00 % to +0.00 % beside the committed figures");
     assert!(judged(99_000).is_err());

@@ -46,6 +46,11 @@ impl Throttle {
         }
         Some(Self { file, device: device.to_owned() })
     }
+
+    /// Holds it to another pace from now on.
+    pub(super) fn set(&self, bytes_per_s: u64) {
+        std::fs::write(&self.file, format!("{} {bytes_per_s}", self.device)).unwrap();
+    }
 }
 
 /// By lines of `7:blkio:/`.
