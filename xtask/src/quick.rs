@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
@@ -28,9 +28,6 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         }
     }
     cargo(root, &["fmt", "--all", "--check"])?;
-    let of = |names: &[&String]| -> Vec<String> {
-        names.iter().flat_map(|name| ["-p".to_owned(), (*name).clone()]).collect()
-    };
     let all: Vec<&String> = touched.iter().collect();
     if all.is_empty() {
         println!("quick: no crate has changed since the last commit");
@@ -38,18 +35,22 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     }
     // One by one: a crate has the features that it asks for itself, whatever else has changed.
     for name in &all {
-        let named = of(&[name]);
-        let mut clippy = vec!["clippy", "-q", "--locked", "--all-targets"];
-        clippy.extend(named.iter().map(String::as_str));
-        clippy.extend(["--", "-D", "warnings"]);
-        cargo(root, &clippy)?;
-        let mut test = vec!["test", "-q", "--locked"];
+        let mut of_tests = vec!["-q", "--locked", "-p", name.as_str()];
         if NOT_QUICK.contains(&name.as_str()) {
             println!("quick: {name}: its units alone; `make test` runs it as a program");
-            test.push("--lib");
+            of_tests.push("--lib");
         }
-        test.extend(named.iter().map(String::as_str));
-        cargo(root, &test)?;
+        cargo(root, &[&["test", "--no-run"], of_tests.as_slice()].concat())?;
+        // Tests wait more than they compute, so the lints are looked for beside them.
+        let clippy =
+            ["clippy", "-q", "--locked", "--all-targets", "-p", name.as_str(), "--", "-D", "warnings"];
+        let mut lints = command(root, &clippy);
+        let lints = lints.stderr(Stdio::piped()).spawn().context("cargo")?;
+        let tested = cargo(root, &[&["test"], of_tests.as_slice()].concat());
+        let lints = lints.wait_with_output().context("cargo")?;
+        eprint!("{}", String::from_utf8_lossy(&lints.stderr));
+        tested?;
+        ensure!(lints.status.success(), "cargo {}: {}", clippy.join(" "), lints.status);
     }
     let names: Vec<&str> = all.iter().map(|name| name.as_str()).collect();
     println!("quick: {} in {} s", names.join(", "), began.elapsed().as_secs());
@@ -75,13 +76,17 @@ fn changed(root: &Path) -> Result<BTreeSet<String>> {
 }
 
 fn cargo(root: &Path, arguments: &[&str]) -> Result<()> {
+    let status = command(root, arguments).status().context("cargo")?;
+    ensure!(status.success(), "cargo {}: {status}", arguments.join(" "));
+    Ok(())
+}
+
+fn command(root: &Path, arguments: &[&str]) -> Command {
     // Tests wait more than they work: as many threads as CI has.
     let threads = 2 * std::thread::available_parallelism().map_or(1, usize::from);
     let mut command = Command::new("cargo");
     command.args(arguments).current_dir(root).env("RUST_TEST_THREADS", threads.to_string());
-    let status = command.status().context("cargo")?;
-    ensure!(status.success(), "cargo {}: {status}", arguments.join(" "));
-    Ok(())
+    command
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! the response was last compared: [`Predicates::state`] changes with each entry, and a response remembers the state in which
 //! none concerned it. The number of a predicate is taken under that lock and the state is published before it is released. So
 //! a response that remembers a state was compared with every predicate before it, and is compared with those alone that came after
-//! it, where they are few ([`recent`]).
+//! it, where that is not long ago ([`recent`]).
 //! A predicate that nothing is left for is forgotten ([`retiring`]). Bounded: beyond [`EXACT_MAX`] names or [`PATTERNS_MAX`] patterns the oldest goes, and its number becomes the floor. What was fetched
 //! before the floor is not proven to be good.
 
@@ -170,7 +170,7 @@ impl Predicates {
         let (of_names, patterns, state) = {
             let (held, state) = (self.held.read(), self.state());
             let tags = subject.head.and_then(|head| head.tags.as_deref());
-            if cleared.is_some_and(|cleared| held.recent.spares(tags, (cleared, state))) {
+            if cleared.is_some_and(|cleared| held.recent.spares(tags, cleared)) {
                 return (Verdict::Good, state);
             }
             (held.of_names(subject, number), Arc::clone(&held.patterns), state)
@@ -342,9 +342,9 @@ impl Predicates {
 
     /// Under the lock still: a look that finds the new state finds what it stands for.
     fn publish(&self, held: &mut State, entered: Entered, number: u64) {
-        held.recent.note(entered);
         self.latest.fetch_max(number, Ordering::AcqRel);
-        self.state.fetch_add(1, Ordering::AcqRel);
+        let before = self.state.fetch_add(1, Ordering::AcqRel);
+        held.recent.note(entered, before + 1);
     }
 
     pub(super) fn counts(&self) -> PredicateCounts {

@@ -1,15 +1,22 @@
-//! What was entered last, for responses that were compared a moment ago.
+//! What was entered last, for responses that were compared a short time ago.
 //!
-//! In: each entry, in the order of the states that they make. Out: whether anything since a state could concern a response with
-//! these tags. A response that many ask for is compared after each purge; the names of one purge are fewer than its own.
-//! Bounded: [`RECENT_MAX`] entries; a response that was compared before them is compared with everything.
+//! In: each entry, in the order of the states that they make. Out: whether anything since a state could concern a response
+//! with these tags. Two Bloom filters ("Space/time trade-offs in hash coding with allowable errors", Bloom 1970) hold the
+//! last tags: the later one takes in [`WINDOW_MAX`] of them, then it is the earlier one. Both together are smaller than
+//! a core's first cache, where the table of all names is not. A response is never spared wrongly: a filter that has a name
+//! says so, and one that says so of another name costs a look at the table. Of the responses with 20 tags that is one in
+//! twenty-five where both filters are full.
+//! Bounded: a response that was compared before both windows is compared with everything.
 
-use std::collections::VecDeque;
+use std::mem;
 
 use larder_cache::purge::tags::Tags;
 
-/// Beyond that, looking up all tags of a response takes no longer.
-const RECENT_MAX: usize = 32;
+/// Tags in one filter. At a thousand purges a second it is the last one to two seconds that are known.
+const WINDOW_MAX: usize = 1024;
+/// Bits of one filter: 8 KiB. Full, it says of one other name in a thousand that it may have it.
+const BITS: usize = 1 << 16;
+const BITS_OF_WORD: usize = u64::BITS as usize;
 
 /// What made a state another.
 #[derive(Clone, Copy, Debug)]
@@ -20,28 +27,82 @@ pub(super) enum Entered {
     Other,
 }
 
-/// The last entries, the latest at the end.
+/// The last entries.
 #[derive(Debug, Default)]
-pub(super) struct Recent(VecDeque<Entered>);
+pub(super) struct Recent {
+    later: Window,
+    earlier: Window,
+    /// The state that the last entry made which is no tag.
+    other: u64,
+}
 
-impl Recent {
-    pub(super) fn note(&mut self, entered: Entered) {
-        if self.0.len() == RECENT_MAX {
-            self.0.pop_front();
-        }
-        self.0.push_back(entered);
+/// Tags that were entered one after the other.
+#[derive(Debug)]
+struct Window {
+    /// The state before the first of them.
+    since: u64,
+    count: usize,
+    bits: Box<[u64]>,
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        Self { since: 0, count: 0, bits: vec![0; BITS / BITS_OF_WORD].into() }
+    }
+}
+
+impl Window {
+    fn clear(&mut self, since: u64) {
+        (self.since, self.count) = (since, 0);
+        self.bits.fill(0);
     }
 
-    /// Whether nothing that was entered between the two states concerns a response with these tags.
-    pub(super) fn spares(&self, tags: Option<&Tags>, (before, now): (u64, u64)) -> bool {
-        let count = now.checked_sub(before).and_then(|count| usize::try_from(count).ok());
-        let Some(first) = count.and_then(|count| self.0.len().checked_sub(count)) else { return false };
-        let carries = |name: &u64| {
-            tags.is_some_and(|tags| tags.carries_every() || tags.hashes().binary_search(name).is_ok())
+    fn insert(&mut self, name: u64) {
+        self.count += 1;
+        for (word, bit) in places(name) {
+            if let Some(word) = self.bits.get_mut(word) {
+                *word |= bit;
+            }
+        }
+    }
+
+    fn may_have(&self, name: u64) -> bool {
+        places(name).into_iter().all(|(word, bit)| self.bits.get(word).is_some_and(|word| word & bit != 0))
+    }
+}
+
+/// The words and bits of a name. Names are hashes: their parts need no further mixing.
+fn places(name: u64) -> [(usize, u64); 2] {
+    let place = |part: u64| {
+        let at = part as usize % BITS;
+        (at / BITS_OF_WORD, 1 << (at % BITS_OF_WORD))
+    };
+    [place(name), place(name >> 32)]
+}
+
+impl Recent {
+    /// Notes what has made the state before this one another.
+    pub(super) fn note(&mut self, entered: Entered, state: u64) {
+        let Entered::Tag(name) = entered else {
+            self.other = state;
+            return;
         };
-        self.0.range(first..).all(|entered| match entered {
-            Entered::Tag(name) => !carries(name),
-            Entered::Other => false,
-        })
+        if self.later.count == WINDOW_MAX {
+            mem::swap(&mut self.later, &mut self.earlier);
+            self.later.clear(state - 1);
+        }
+        self.later.insert(name);
+    }
+
+    /// Whether nothing that was entered since this state concerns a response with these tags.
+    pub(super) fn spares(&self, tags: Option<&Tags>, since: u64) -> bool {
+        if since < self.other || since < self.earlier.since {
+            return false;
+        }
+        let Some(tags) = tags else { return true };
+        let is_before = since < self.later.since;
+        let may_be_named =
+            |name: &u64| self.later.may_have(*name) || is_before && self.earlier.may_have(*name);
+        !tags.carries_every() && !tags.hashes().iter().any(may_be_named)
     }
 }
