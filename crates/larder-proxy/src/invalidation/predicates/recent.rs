@@ -17,6 +17,7 @@ const WINDOW_MAX: usize = 1024;
 /// Bits of one filter: 8 KiB. Full, it says of one other name in a thousand that it may have it.
 const BITS: usize = 1 << 16;
 const BITS_OF_WORD: usize = u64::BITS as usize;
+const WORDS: usize = BITS / BITS_OF_WORD;
 
 /// What made a state another.
 #[derive(Clone, Copy, Debug)]
@@ -42,12 +43,12 @@ struct Window {
     /// The state before the first of them.
     since: u64,
     count: usize,
-    bits: Box<[u64]>,
+    bits: Box<[u64; WORDS]>,
 }
 
 impl Default for Window {
     fn default() -> Self {
-        Self { since: 0, count: 0, bits: vec![0; BITS / BITS_OF_WORD].into() }
+        Self { since: 0, count: 0, bits: Box::new([0; WORDS]) }
     }
 }
 
@@ -59,25 +60,34 @@ impl Window {
 
     fn insert(&mut self, name: u64) {
         self.count += 1;
-        for (word, bit) in places(name) {
+        for (word, bit) in places(name).map(place) {
             if let Some(word) = self.bits.get_mut(word) {
                 *word |= bit;
             }
         }
     }
 
+    #[inline]
     fn may_have(&self, name: u64) -> bool {
-        places(name).into_iter().all(|(word, bit)| self.bits.get(word).is_some_and(|word| word & bit != 0))
+        // The first says no of nearly every name.
+        places(name).into_iter().all(|part| {
+            let (word, bit) = place(part);
+            self.bits.get(word).is_some_and(|word| word & bit != 0)
+        })
     }
 }
 
-/// The words and bits of a name. Names are hashes: their parts need no further mixing.
-fn places(name: u64) -> [(usize, u64); 2] {
-    let place = |part: u64| {
-        let at = part as usize % BITS;
-        (at / BITS_OF_WORD, 1 << (at % BITS_OF_WORD))
-    };
-    [place(name), place(name >> 32)]
+/// The parts of a name that give a bit each. Names are hashes: they need no further mixing.
+#[inline]
+fn places(name: u64) -> [u64; 2] {
+    [name, name >> 32]
+}
+
+/// A word, and its bit.
+#[inline]
+fn place(part: u64) -> (usize, u64) {
+    let at = part as usize % BITS;
+    (at / BITS_OF_WORD, 1 << (at % BITS_OF_WORD))
 }
 
 impl Recent {

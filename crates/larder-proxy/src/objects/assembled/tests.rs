@@ -368,8 +368,8 @@ async fn a_page_is_made_of_what_lies_on_a_disk_and_nothing_comes_into_memory() {
         idle: None,
         files: Default::default(),
     });
-    // Memory for a few responses, of which the last are not those of the page.
-    let settings = MemoryStoreSettings { memory: 64 << 10, max_object: 16 << 10 };
+    // Memory for half of the responses, of which the last are not those of the page.
+    let settings = MemoryStoreSettings { memory: 32 << 10, max_object: 16 << 10 };
     let disks = Disks::new(Layout::Single, vec![disk.unwrap()], 1 << 20);
     let fixture = Fixture::of(Store::new(&settings, Some(disks)));
     fixture.keep("/page", &[], &[FRESH, ESI], "<esi:include src='/nav'/>");
