@@ -82,7 +82,7 @@ fn colds(disks: u64) -> u64 {
 }
 
 #[test]
-fn what_is_in_use_survives_what_is_not_in_every_layout() {
+fn what_is_in_use_survives_what_is_not_in_every_layout_and_nothing_is_left_once_all_is_invalidated() {
     run(async || {
         for (layout, count) in ALL {
             let fixture = Fixture::new(Kind::Disks(layout, count), SIZES);
@@ -97,22 +97,11 @@ fn what_is_in_use_survives_what_is_not_in_every_layout() {
                 cold += u64::from(is_found(&fixture, &page("cold", number)).await);
             }
             assert!(cold * LENGTH as u64 <= disks * DISK && cold > 10, "{layout:?}: {cold}");
-        }
-    });
-}
-
-#[test]
-fn once_everything_is_invalidated_nothing_is_left() {
-    run(async || {
-        for (layout, count) in ALL {
-            let fixture = Fixture::new(Kind::Disks(layout, count), SIZES);
-            let disks = if layout == Layout::Mirror { 1 } else { count as u64 };
-            losses(&fixture, disks).await;
-            for number in 0..HOT {
-                fixture.store.invalidate(&page("hot", number).key(), 7);
-            }
-            for number in 0..colds(disks) {
-                fixture.store.invalidate(&page("cold", number).key(), 7);
+            let all = (0..HOT)
+                .map(|number| ("hot", number))
+                .chain((0..colds(disks)).map(|number| ("cold", number)));
+            for (kind, number) in all {
+                fixture.store.invalidate(&page(kind, number).key(), 7);
             }
             fixture.settle();
             wait(&fixture, |usage| (usage.objects, usage.bytes) == (0, 0) && usage.segments <= 2);

@@ -14,7 +14,7 @@ use crate::contract::fixture::{Fixture, Kind, Page, Sizes, key};
 const PATHS: u64 = 30;
 const STEPS: u64 = 400;
 /// For all seeds of a layout together.
-const TIME_MAX: Duration = Duration::from_secs(8);
+const TIME_MAX: Duration = Duration::from_secs(5);
 const FLAVOURS: [Option<&str>; 2] = [Some("plain"), Some("sweet")];
 const SIZES: Sizes = Sizes { memory: 3 << 20, disk: 16 << 20, max_object: 4 << 20 };
 

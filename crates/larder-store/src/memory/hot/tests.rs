@@ -71,13 +71,13 @@ fn a_use_that_eviction_takes_away_is_counted_again() {
     assert!(put(&store, "/hot", 1000));
     heat(&store, &hot, "/hot");
     // Several times what the store holds, of which nothing is asked for again.
-    for n in 0..30_000 {
+    for n in 0..10_000 {
         assert!(put(&store, &format!("/{n}"), 1000));
         if n % 100 == 0 {
             assert!(find(&store, &hot, "/hot").is_some(), "evicted after {n}");
         }
     }
-    assert!(store.usage().evicted_for_room > 15_000);
+    assert!(store.usage().evicted_for_room > 5_000);
 }
 
 #[test]
