@@ -86,7 +86,7 @@ async fn what_began_before_an_invalidation_is_not_written_after_it() {
     assert_eq!(fixture.ask(&asked).await, Err("absent"));
     fixture.put(&asked, &head, "new", 5);
     fixture.comes_to(&asked, Ok("new")).await;
-    assert_eq!(fixture.sample(&["writes_total", "\"written\""]), 1);
+    fixture.counts_writes("written", 1).await;
 }
 
 #[tokio::test]

@@ -150,6 +150,16 @@ impl Fixture {
         }
     }
 
+    /// Waits until so many writes have come to that: a value can be found a moment before its writer counts it.
+    async fn counts_writes(&self, result: &str, count: u64) {
+        let label = format!("\"{result}\"");
+        let begun = Instant::now();
+        while self.sample(&["writes_total", &label]) != count {
+            assert!(begun.elapsed() < PATIENCE, "{result}: {}", self.sample(&["writes_total", &label]));
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
     /// Stores a response, as the store does under its shard's lock.
     fn put(&self, request: &RequestHead, head: &StoredHead, body: &'static str, number: u64) {
         let chunks = [Bytes::from_static(body.as_bytes())];

@@ -130,7 +130,7 @@ async fn a_strangers_host_or_port_writes_nothing() {
     assert_eq!(fixture.values.holds_back(&key(&own), &head(&own), 0), None);
     fixture.put(&own, &head(&own), "own", 0);
     fixture.comes_to(&own, Ok("own")).await;
-    assert_eq!(fixture.sample(&["writes_total", "\"written\""]), 1);
+    fixture.counts_writes("written", 1).await;
     // With more in its key than the URL, it is no value of this URL.
     let mut keyed = key(&own);
     keyed.push_part(b"lang=de");
