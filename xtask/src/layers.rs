@@ -14,6 +14,7 @@ use serde_json::Value;
 
 /// From the lowest layer up. A crate imports only from lower layers; two in one layer do not import each other.
 const LAYERS: &[(&str, u8)] = &[
+    ("larder-fleet", 0),
     ("larder-http", 0),
     ("larder-sitemap", 0),
     ("larder-observe", 1),
@@ -47,7 +48,8 @@ const HARNESS: &str = "harness";
 const PLAIN: &[&str] = &["xtask", HARNESS];
 
 /// Crates that decide and never do: none of these may appear in their dependencies.
-const PURE: &[&str] = &["larder-assemble", "larder-cache", "larder-config", "larder-http", "larder-sitemap"];
+const PURE: &[&str] =
+    &["larder-assemble", "larder-cache", "larder-config", "larder-fleet", "larder-http", "larder-sitemap"];
 const IMPURE: &[&str] = &["tokio", "hyper", "h2", "socket2", "mio", "reqwest"];
 
 #[derive(Clone, Debug)]

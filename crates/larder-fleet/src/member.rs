@@ -1,0 +1,446 @@
+//! One member of a fleet.
+//!
+//! In: the time, replies of the server, and purges of its own. Out: calls to the server, what larder has to do ([`Effect`]), whether
+//! it may use what it has stored ([`Member::may_use`]), and receipts.
+//! Two calls are under way at once at most, one in each [`Lane`]: the reading one may wait at the server for entries. A call that
+//! is not answered in time has failed, and what is answered later counts for nothing: its [`Ticket`] is void.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::call::{Call, Entry, EntryId, Epoch, Incarnation, Lost, Place, Position, Reply, Row};
+use crate::known::{Known, over_at};
+use crate::receipt::{Receipt, Standing};
+
+/// Purges of one member that are not complete.
+pub const PURGES_MAX: usize = 65_536;
+/// Purges in one call.
+const APPENDED_MAX: usize = 64;
+
+/// What a member is.
+#[derive(Clone, Debug)]
+pub struct MemberSettings {
+    /// Its name, which no other member has.
+    pub name: Arc<str>,
+    /// How long it uses what it has without hearing from the server. `None`: for ever.
+    pub lease: Option<Duration>,
+    /// Between two renewals, and before the next try after a failure.
+    pub renew_every: Duration,
+    /// Between two looks at the others while a purge is not complete.
+    pub look_every: Duration,
+}
+
+/// Which of its two connections a call takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lane {
+    /// Everything but reading.
+    Control,
+    /// [`Call::Read`].
+    Reading,
+}
+
+/// Which call a reply belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket(u64);
+
+/// What larder has to do, at once and in this order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect<W> {
+    /// To enter a purge of another member.
+    Apply {
+        /// Where it stands.
+        position: Position,
+        /// What it purges.
+        what: W,
+    },
+    /// A purge of its own stands there. Until this is known, it concerns every shared response.
+    Placed {
+        /// The purge.
+        id: EntryId,
+        /// Where it stands.
+        position: Position,
+    },
+    /// A purge of its own has no place any more, since the log began anew. It concerns every shared response until it has one.
+    Displaced {
+        /// The purge.
+        id: EntryId,
+    },
+    /// To validate whatever is stored before it is used: purges may have been missed.
+    Unproven,
+    /// A purge of its own is complete.
+    Complete(EntryId),
+}
+
+/// A purge of this member that is not complete.
+#[derive(Debug)]
+struct OwnPurge<W> {
+    id: EntryId,
+    what: W,
+    /// Its number in the log of now, and when that was known.
+    placed: Option<(u64, Duration)>,
+}
+
+/// The log that a member belongs to.
+#[derive(Debug)]
+struct Log {
+    epoch: Epoch,
+    /// The server has a row of this member, as far as is known.
+    is_attached: bool,
+    place: Place,
+    /// Entries up to this number were never seen.
+    floor: u64,
+    /// The lease begins anew once this entry is applied, with the moment of that call.
+    catching_up: Option<(u64, Duration)>,
+    /// The number that the server was told last.
+    told: u64,
+}
+
+#[derive(Debug)]
+struct UnderWay {
+    ticket: Ticket,
+    sent: Duration,
+    /// The number that the call tells.
+    tells: Option<u64>,
+    appended: Vec<EntryId>,
+}
+
+/// One member. `W` is what a purge says.
+#[derive(Debug)]
+pub struct Member<W> {
+    settings: MemberSettings,
+    incarnation: Incarnation,
+    log: Option<Log>,
+    /// It may use what it has until then.
+    holds_until: Option<Duration>,
+    known: Known,
+    /// From when on every member is known that may hold a lease; `None`: not to be said.
+    knows_all_from: Option<Duration>,
+    own: VecDeque<OwnPurge<W>>,
+    control: Option<UnderWay>,
+    reading: Option<UnderWay>,
+    tickets: u64,
+    /// The others were seen as they were at this moment, or later.
+    looked: Duration,
+    next_try: Duration,
+    next_look: Duration,
+    effects: VecDeque<Effect<W>>,
+}
+
+impl<W: Clone> Member<W> {
+    /// A member that has not spoken to the server yet, and may use nothing. `incarnation` is drawn at random.
+    pub fn new(settings: MemberSettings, incarnation: Incarnation) -> Self {
+        Self {
+            settings,
+            incarnation,
+            log: None,
+            holds_until: None,
+            known: Known::default(),
+            knows_all_from: None,
+            own: VecDeque::new(),
+            control: None,
+            reading: None,
+            tickets: 0,
+            looked: Duration::ZERO,
+            next_try: Duration::ZERO,
+            next_look: Duration::ZERO,
+            effects: VecDeque::new(),
+        }
+    }
+
+    /// Whether stored responses may be used without asking the origin. `now` is from a clock that goes on while the machine sleeps.
+    pub fn may_use(&self, now: Duration) -> bool {
+        self.holds_until.is_some_and(|until| now < until)
+    }
+
+    /// Until when stored responses may be used. `None` before the first lease and after the last.
+    pub fn held_until(&self) -> Option<Duration> {
+        self.holds_until
+    }
+
+    /// How far everything is applied: what is fetched from now on knows these purges. `None` before the first log.
+    pub fn position(&self) -> Option<Position> {
+        self.log.as_ref().map(|log| Position { epoch: log.epoch, sequence: log.place.sequence })
+    }
+
+    /// Whether a shared response may be compared with what was applied here: it is of this log, and no entry behind it is missing.
+    pub fn can_judge(&self, fetched: Position) -> bool {
+        self.log.as_ref().is_some_and(|log| log.epoch == fetched.epoch && log.floor <= fetched.sequence)
+    }
+
+    /// What is to be done, oldest first.
+    pub fn effect(&mut self) -> Option<Effect<W>> {
+        self.effects.pop_front()
+    }
+
+    /// Takes in a purge that was entered here already. False where too many are not complete: the caller purges more at once then.
+    #[must_use]
+    pub fn purge(&mut self, id: EntryId, what: W) -> bool {
+        let has_room = self.own.len() < PURGES_MAX;
+        if has_room {
+            self.own.push_back(OwnPurge { id, what, placed: None });
+        }
+        has_room
+    }
+
+    /// What has become of a purge that is not complete yet: who may use old copies still.
+    pub fn receipt(&self, id: EntryId, now: Duration) -> Option<Receipt> {
+        let purge = self.own.iter().find(|purge| purge.id == id)?;
+        let epoch = self.log.as_ref().map(|log| log.epoch);
+        let standing = |other: &crate::known::Other| match (other.ended, epoch.zip(purge.placed)) {
+            (Some(_), _) => Standing::Away,
+            (None, Some((epoch, (sequence, _)))) if other.has_applied(epoch, sequence) => Standing::Applied,
+            (None, _) => Standing::Silent { left: other.left(now) },
+        };
+        let members = self.known.all().map(|other| (Arc::clone(&other.name), standing(other))).collect();
+        let is_shared = purge.placed.is_some_and(|(_, at)| at <= self.looked);
+        Some(Receipt { id, is_shared, knows_all: self.knows_all(now), members })
+    }
+
+    /// Whether every member is known that may hold a lease.
+    pub fn knows_all(&self, now: Duration) -> bool {
+        self.knows_all_from.is_some_and(|from| from <= now)
+    }
+
+    /// The next call of a lane, if one is due and none is under way there. `fresh` draws an epoch.
+    pub fn next_call(
+        &mut self,
+        lane: Lane,
+        now: Duration,
+        fresh: impl FnOnce() -> Epoch,
+    ) -> Option<(Ticket, Call<W>)> {
+        let (call, tells) = match lane {
+            Lane::Reading => (self.next_reading()?, None),
+            Lane::Control => self.next_control(now, fresh)?,
+        };
+        let appended = match &call {
+            Call::Append { purges, .. } => purges.iter().map(|(id, _)| *id).collect(),
+            _ => Vec::new(),
+        };
+        self.tickets += 1;
+        let ticket = Ticket(self.tickets);
+        *self.lane(lane) = Some(UnderWay { ticket, sent: now, tells, appended });
+        Some((ticket, call))
+    }
+
+    fn lane(&mut self, lane: Lane) -> &mut Option<UnderWay> {
+        match lane {
+            Lane::Control => &mut self.control,
+            Lane::Reading => &mut self.reading,
+        }
+    }
+
+    fn next_reading(&self) -> Option<Call<W>> {
+        let log = self.log.as_ref().filter(|log| log.is_attached && self.reading.is_none())?;
+        Some(Call::Read { epoch: log.epoch, after: log.place.sequence })
+    }
+
+    fn next_control(
+        &mut self,
+        now: Duration,
+        fresh: impl FnOnce() -> Epoch,
+    ) -> Option<(Call<W>, Option<u64>)> {
+        if self.control.is_some() || now < self.next_try {
+            return None;
+        }
+        let incarnation = self.incarnation;
+        let Some(log) = self.log.as_ref().filter(|log| log.is_attached) else {
+            let from = self.log.as_ref().map(|log| (log.epoch, log.place));
+            let MemberSettings { name, lease, .. } = &self.settings;
+            let (name, lease) = (Arc::clone(name), *lease);
+            return Some((Call::Attach { fresh: fresh(), name, incarnation, lease, from }, None));
+        };
+        let (epoch, applied) = (log.epoch, log.place);
+        if let Some((incarnation, beat)) = self.known.overdue(epoch, now) {
+            return Some((Call::Expire { epoch, incarnation, beat }, None));
+        }
+        let waiting = self.own.iter().filter(|purge| purge.placed.is_none()).take(APPENDED_MAX);
+        let purges: Vec<_> = waiting.map(|purge| (purge.id, purge.what.clone())).collect();
+        if !purges.is_empty() {
+            return Some((Call::Append { epoch, incarnation, applied, purges }, Some(applied.sequence)));
+        }
+        let is_due = now >= self.next_look || applied.sequence > log.told;
+        is_due.then_some((Call::Renew { epoch, incarnation, applied }, Some(applied.sequence)))
+    }
+
+    /// A call came to nothing: no answer in time, or no connection.
+    pub fn failed(&mut self, lane: Lane, ticket: Ticket, now: Duration) {
+        if self.lane(lane).as_ref().is_some_and(|under_way| under_way.ticket == ticket) {
+            *self.lane(lane) = None;
+            if lane == Lane::Control {
+                self.next_try = now + self.settings.renew_every;
+            }
+        }
+    }
+
+    /// The answer to a call.
+    pub fn answered(&mut self, lane: Lane, ticket: Ticket, reply: Reply<W>, now: Duration) {
+        let Some(under_way) = self.lane(lane).take_if(|under_way| under_way.ticket == ticket) else { return };
+        match reply {
+            Reply::Attached { epoch, age, last, floor, rows } => {
+                self.attached((epoch, age), (last, floor), &rows, under_way.sent, now);
+            }
+            Reply::Rows { rows } => self.renewed(&rows, &under_way, now),
+            Reply::Appended { first, rows } => {
+                for (sequence, id) in (first..).zip(&under_way.appended) {
+                    self.placed(*id, sequence, under_way.sent);
+                }
+                self.renewed(&rows, &under_way, now);
+            }
+            Reply::Entries { floor, entries } => self.read(floor, entries, now),
+            Reply::Left => self.holds_until = None,
+            Reply::Lost(lost) => {
+                if lost == Lost::Member {
+                    // Who took its row away counts on it.
+                    self.holds_until = None;
+                }
+                if let Some(log) = &mut self.log {
+                    log.is_attached = false;
+                }
+            }
+        }
+    }
+
+    fn attached(
+        &mut self,
+        (epoch, age): (Epoch, Duration),
+        (last, floor): (u64, u64),
+        rows: &[Row],
+        sent: Duration,
+        now: Duration,
+    ) {
+        let before = self.log.take();
+        let (place, floor) = match before {
+            Some(log) if log.epoch == epoch && log.place.sequence >= floor => (log.place, log.floor),
+            before => {
+                let is_new = before.is_none_or(|log| log.epoch != epoch);
+                // Who holds its lease has applied all that was complete. It reads the whole of a new log, and misses nothing.
+                if !is_new || floor > 0 || !self.may_use(now) {
+                    self.effects.push_back(Effect::Unproven);
+                }
+                if is_new {
+                    self.begin_log(age, now);
+                }
+                (Place { sequence: floor, id: None }, floor)
+            }
+        };
+        let told = place.sequence;
+        self.log =
+            Some(Log { epoch, is_attached: true, place, floor, catching_up: Some((last, sent)), told });
+        self.reading = None;
+        self.known.observe(self.incarnation, epoch, rows, now);
+        self.next_look = now + self.settings.renew_every;
+        self.catch_up();
+    }
+
+    /// What it is among the members of another log.
+    fn begin_log(&mut self, age: Duration, now: Duration) {
+        self.known.move_on(now);
+        let displaced = self.own.iter_mut().filter_map(|purge| purge.placed.take().map(|_| purge.id));
+        self.effects.extend(displaced.map(|id| Effect::Displaced { id }));
+        // There may have been a log between the last one and this, with members that it never saw.
+        self.knows_all_from = over_at(now, self.settings.lease).map(|over| over.saturating_sub(age));
+    }
+
+    /// The lease begins, or goes on, once everything is applied that was there when this was asked for.
+    fn catch_up(&mut self) {
+        let Some(log) = &mut self.log else { return };
+        if let Some((_, sent)) = log.catching_up.take_if(|(last, _)| *last <= log.place.sequence) {
+            self.holds_from(sent);
+        }
+    }
+
+    fn holds_from(&mut self, sent: Duration) {
+        let until = self.settings.lease.map_or(Duration::MAX, |lease| sent + lease);
+        self.holds_until = self.holds_until.max(Some(until));
+    }
+
+    /// The server has answered a call of a member, and shown all of them.
+    fn renewed(&mut self, rows: &[Row], under_way: &UnderWay, now: Duration) {
+        let Some(log) = &mut self.log else { return };
+        let epoch = log.epoch;
+        if let Some(tells) = under_way.tells {
+            log.told = log.told.max(tells);
+            if log.catching_up.is_none() {
+                self.holds_from(under_way.sent);
+            }
+        }
+        self.known.observe(self.incarnation, epoch, rows, now);
+        self.known.end_former(epoch, now);
+        self.looked = under_way.sent;
+        self.complete(epoch, under_way.sent);
+        let pause = if self.own.is_empty() { self.settings.renew_every } else { self.settings.look_every };
+        self.next_look = now + pause;
+    }
+
+    /// Completes what all have applied that may use copies. What is known of them was so at `sent`, and the server was this log's then.
+    fn complete(&mut self, epoch: Epoch, sent: Duration) {
+        let (known, effects) = (&self.known, &mut self.effects);
+        self.own.retain(|purge| {
+            let Some((sequence, _)) = purge.placed.filter(|(_, at)| *at <= sent) else { return true };
+            let is_complete = known.all().all(|other| match other.ended {
+                Some(at) => at <= sent,
+                None => other.has_applied(epoch, sequence),
+            });
+            if is_complete {
+                effects.push_back(Effect::Complete(purge.id));
+            }
+            !is_complete
+        });
+        if self.own.is_empty() {
+            self.known.forget_ended();
+        }
+    }
+
+    /// A purge of its own has a number, which was so at this moment.
+    fn placed(&mut self, id: EntryId, sequence: u64, at: Duration) {
+        let Some(log) = &self.log else { return };
+        let mut own = self.own.iter_mut().filter(|purge| purge.placed.is_none());
+        if let Some(purge) = own.find(|purge| purge.id == id) {
+            purge.placed = Some((sequence, at));
+            let position = Position { epoch: log.epoch, sequence };
+            self.effects.push_back(Effect::Placed { id, position });
+        }
+    }
+
+    fn read(&mut self, floor: u64, entries: Vec<Entry<W>>, now: Duration) {
+        let Some(log) = &mut self.log else { return };
+        if floor > log.place.sequence {
+            // What was cut off was never seen.
+            (log.place, log.floor) = (Place { sequence: floor, id: None }, floor);
+            self.effects.push_back(Effect::Unproven);
+        }
+        for entry in entries {
+            self.apply(entry, now);
+        }
+        self.catch_up();
+    }
+
+    fn apply(&mut self, entry: Entry<W>, now: Duration) {
+        let Some(log) = &mut self.log else { return };
+        let next = log.place.sequence + 1;
+        if entry.sequence < next {
+            return;
+        }
+        if entry.sequence > next {
+            // A log without a floor has a gap: the server is at fault.
+            log.floor = entry.sequence - 1;
+            self.effects.push_back(Effect::Unproven);
+        }
+        log.place = Place { sequence: entry.sequence, id: Some(entry.id) };
+        let position = Position { epoch: log.epoch, sequence: entry.sequence };
+        if entry.by == self.incarnation {
+            self.placed(entry.id, entry.sequence, now);
+        } else {
+            self.effects.push_back(Effect::Apply { position, what: entry.what });
+        }
+    }
+
+    /// The last call of a member that ends in order. It may use nothing from now on.
+    pub fn leave(&mut self) -> Option<Call<W>> {
+        self.holds_until = None;
+        let log = self.log.as_mut().filter(|log| log.is_attached)?;
+        log.is_attached = false;
+        Some(Call::Leave { epoch: log.epoch, incarnation: self.incarnation })
+    }
+}

@@ -1,0 +1,154 @@
+//! The server's side of each call, as the scripts have to do it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::{Call, Entry, Epoch, Incarnation, Lost, Place, Reply, Row};
+
+/// What lies in the server for a fleet.
+#[derive(Clone, Debug)]
+pub(super) struct Shared<W> {
+    epoch: Epoch,
+    /// The server that it was made at.
+    server: u64,
+    began: Duration,
+    last: u64,
+    floor: u64,
+    /// Renewals of all members together: no row ever has an older beat than it had.
+    beats: u64,
+    rows: BTreeMap<Incarnation, Row>,
+    log: VecDeque<Entry<W>>,
+}
+
+/// A server. What it keeps may be lost, and may come back as it was before.
+#[derive(Clone, Debug)]
+pub(super) struct Server<W> {
+    /// Another one after each start and each promotion.
+    pub(super) identity: u64,
+    pub(super) shared: Option<Shared<W>>,
+}
+
+impl<W: Clone> Server<W> {
+    pub(super) fn call(&mut self, call: Call<W>, now: Duration) -> Reply<W> {
+        match self.answer(call, now) {
+            Ok(reply) => reply,
+            Err(lost) => Reply::Lost(lost),
+        }
+    }
+
+    fn answer(&mut self, call: Call<W>, now: Duration) -> Result<Reply<W>, Lost> {
+        Ok(match call {
+            Call::Attach { fresh, name, incarnation, lease, from } => {
+                self.attach(fresh, name, (incarnation, lease), from, now)
+            }
+            Call::Renew { epoch, incarnation, applied } => {
+                let shared = self.of(epoch)?;
+                shared.renew(incarnation, applied)?;
+                Reply::Rows { rows: shared.rows() }
+            }
+            Call::Append { epoch, incarnation, applied, purges } => {
+                let shared = self.of(epoch)?;
+                shared.renew(incarnation, applied)?;
+                let first = shared.last + 1;
+                for (id, what) in purges {
+                    shared.last += 1;
+                    shared.log.push_back(Entry { sequence: shared.last, id, by: incarnation, what });
+                }
+                Reply::Appended { first, rows: shared.rows() }
+            }
+            Call::Read { epoch, after } => {
+                let shared = self.of(epoch)?;
+                let entries = shared.log.iter().filter(|entry| entry.sequence > after).cloned().collect();
+                Reply::Entries { floor: shared.floor, entries }
+            }
+            Call::Expire { epoch, incarnation, beat } => {
+                let shared = self.of(epoch)?;
+                if shared.rows.get(&incarnation).is_some_and(|row| row.beat == beat) {
+                    shared.rows.remove(&incarnation);
+                }
+                Reply::Rows { rows: shared.rows() }
+            }
+            Call::Leave { epoch, incarnation } => {
+                self.of(epoch)?.rows.remove(&incarnation);
+                Reply::Left
+            }
+        })
+    }
+
+    fn of(&mut self, epoch: Epoch) -> Result<&mut Shared<W>, Lost> {
+        let identity = self.identity;
+        let shared = self.shared.as_mut().filter(|shared| shared.epoch == epoch && shared.server == identity);
+        shared.ok_or(Lost::Epoch)
+    }
+
+    fn attach(
+        &mut self,
+        fresh: Epoch,
+        name: Arc<str>,
+        (incarnation, lease): (Incarnation, Option<Duration>),
+        from: Option<(Epoch, Place)>,
+        now: Duration,
+    ) -> Reply<W> {
+        let identity = self.identity;
+        let keeps = |shared: &Shared<W>| {
+            let has = |(epoch, place): (Epoch, Place)| epoch != shared.epoch || shared.has(place);
+            shared.server == identity && from.is_none_or(has)
+        };
+        if !self.shared.as_ref().is_some_and(keeps) {
+            self.shared = None;
+        }
+        let shared = self.shared.get_or_insert_with(|| Shared {
+            epoch: fresh,
+            server: identity,
+            began: now,
+            last: 0,
+            floor: 0,
+            beats: 0,
+            rows: BTreeMap::new(),
+            log: VecDeque::new(),
+        });
+        shared.rows.retain(|_, row| row.name != name);
+        let applied = from.filter(|(epoch, _)| *epoch == shared.epoch).map_or(0, |(_, place)| place.sequence);
+        shared.beats += 1;
+        shared.rows.insert(incarnation, Row { incarnation, name, beat: shared.beats, lease, applied });
+        Reply::Attached {
+            epoch: shared.epoch,
+            age: now - shared.began,
+            last: shared.last,
+            floor: shared.floor,
+            rows: shared.rows(),
+        }
+    }
+
+    /// Cuts off all but the last so many entries.
+    pub(super) fn trim(&mut self, kept: usize) {
+        let Some(shared) = &mut self.shared else { return };
+        while shared.log.len() > kept {
+            shared.floor = shared.log.pop_front().map_or(shared.floor, |entry| entry.sequence);
+        }
+    }
+}
+
+impl<W: Clone> Shared<W> {
+    fn rows(&self) -> Vec<Row> {
+        self.rows.values().cloned().collect()
+    }
+
+    /// Whether the entry at which a member stands is here, or was.
+    fn has(&self, place: Place) -> bool {
+        let entry = self.log.iter().find(|entry| entry.sequence == place.sequence);
+        place.sequence <= self.floor || entry.is_some_and(|entry| place.id.is_none_or(|id| entry.id == id))
+    }
+
+    fn renew(&mut self, incarnation: Incarnation, applied: Place) -> Result<(), Lost> {
+        if !self.has(applied) {
+            return Err(Lost::Entry);
+        }
+        let row = self.rows.get_mut(&incarnation).ok_or(Lost::Member)?;
+        self.beats += 1;
+        row.beat = self.beats;
+        row.applied = row.applied.max(applied.sequence);
+        Ok(())
+    }
+}
