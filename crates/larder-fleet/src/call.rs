@@ -1,6 +1,8 @@
 //! What a member asks of the shared log, and what it is answered.
 //!
-//! In and out: values. Each call is one atomic step at the server: a script in Redis.
+//! In and out: values. Each call is one atomic step at the server: a script in Redis. Reading may wait for entries before that step.
+//! The caller sees to it that the server is the one that all members agree on, at the time of the answer or later: a majority
+//! of Sentinels or of a cluster says so. An answer of any other server is a failure of the call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -132,8 +134,6 @@ pub enum Reply<W> {
     Attached {
         /// The epoch, which may be the fresh one.
         epoch: Epoch,
-        /// How long ago it began.
-        age: Duration,
         /// The number of the last entry.
         last: u64,
         /// The number of the last entry that is not kept any more.
@@ -143,6 +143,8 @@ pub enum Reply<W> {
     },
     /// To [`Call::Renew`] and [`Call::Expire`].
     Rows {
+        /// The number of the last entry.
+        last: u64,
         /// All members.
         rows: Vec<Row>,
     },

@@ -76,6 +76,12 @@ impl Known {
             };
             self.0.insert(row.incarnation, other);
         }
+        // A name has one run at a time.
+        for other in self.0.values_mut().filter(|other| other.epoch != epoch && other.ended.is_none()) {
+            if rows.iter().any(|row| row.name == other.name) {
+                other.ended = Some(now);
+            }
+        }
         // Who was in this log and is not any more has left, or was taken away by one who had waited for its lease.
         for (incarnation, other) in &mut self.0 {
             let is_there = rows.iter().any(|row| row.incarnation == *incarnation);

@@ -1,8 +1,8 @@
 //! What the larders of a fleet promise each other about purges.
 //!
 //! All members read one log of purges, which lies in a server that they share. A member may use what it has stored without
-//! asking the origin as long as it holds a *lease*. The lease counts from the moment at which a renewal was sent, and only if
-//! the server answered it. Every other member counts the same lease from the moment at which it saw the renewal, which is
+//! asking the origin as long as it holds a *lease*. The lease counts from the moment at which a renewal was sent, if the server
+//! answered it and everything was applied that the log had then. Every other member counts the same lease from the moment at which it saw the renewal, which is
 //! later, and a hundredth longer. So a member that nobody hears from is known to use nothing any more after a known time.
 //! A purge is *complete* when each member has applied it, has left, or has lost its lease.
 //!

@@ -66,7 +66,7 @@ pub enum Effect<W> {
         /// The purge.
         id: EntryId,
     },
-    /// To validate whatever is stored before it is used: purges may have been missed.
+    /// To validate whatever is stored before it is used, and what is being fetched: purges may have been missed.
     Unproven,
     /// A purge of its own is complete.
     Complete(EntryId),
@@ -119,10 +119,12 @@ pub struct Member<W> {
     own: VecDeque<OwnPurge<W>>,
     control: Option<UnderWay>,
     reading: Option<UnderWay>,
+    has_left: bool,
     tickets: u64,
     /// The others were seen as they were at this moment, or later.
     looked: Duration,
     next_try: Duration,
+    next_read: Duration,
     next_look: Duration,
     effects: VecDeque<Effect<W>>,
 }
@@ -140,9 +142,11 @@ impl<W: Clone> Member<W> {
             own: VecDeque::new(),
             control: None,
             reading: None,
+            has_left: false,
             tickets: 0,
             looked: Duration::ZERO,
             next_try: Duration::ZERO,
+            next_read: Duration::ZERO,
             next_look: Duration::ZERO,
             effects: VecDeque::new(),
         }
@@ -188,13 +192,14 @@ impl<W: Clone> Member<W> {
         let purge = self.own.iter().find(|purge| purge.id == id)?;
         let epoch = self.log.as_ref().map(|log| log.epoch);
         let standing = |other: &crate::known::Other| match (other.ended, epoch.zip(purge.placed)) {
-            (Some(_), _) => Standing::Away,
+            (Some(at), _) if at <= self.looked => Standing::Away,
+            (Some(_), _) => Standing::Silent { left: Some(Duration::ZERO) },
             (None, Some((epoch, (sequence, _)))) if other.has_applied(epoch, sequence) => Standing::Applied,
             (None, _) => Standing::Silent { left: other.left(now) },
         };
         let members = self.known.all().map(|other| (Arc::clone(&other.name), standing(other))).collect();
         let is_shared = purge.placed.is_some_and(|(_, at)| at <= self.looked);
-        Some(Receipt { id, is_shared, knows_all: self.knows_all(now), members })
+        Some(Receipt { id, is_shared, knows_all: self.knows_all(now.min(self.looked)), members })
     }
 
     /// Whether every member is known that may hold a lease.
@@ -209,8 +214,11 @@ impl<W: Clone> Member<W> {
         now: Duration,
         fresh: impl FnOnce() -> Epoch,
     ) -> Option<(Ticket, Call<W>)> {
+        if self.has_left {
+            return None;
+        }
         let (call, tells) = match lane {
-            Lane::Reading => (self.next_reading()?, None),
+            Lane::Reading => (self.next_reading(now)?, None),
             Lane::Control => self.next_control(now, fresh)?,
         };
         let appended = match &call {
@@ -230,8 +238,11 @@ impl<W: Clone> Member<W> {
         }
     }
 
-    fn next_reading(&self) -> Option<Call<W>> {
-        let log = self.log.as_ref().filter(|log| log.is_attached && self.reading.is_none())?;
+    fn next_reading(&self, now: Duration) -> Option<Call<W>> {
+        if self.reading.is_some() || now < self.next_read {
+            return None;
+        }
+        let log = self.log.as_ref().filter(|log| log.is_attached)?;
         Some(Call::Read { epoch: log.epoch, after: log.place.sequence })
     }
 
@@ -259,7 +270,9 @@ impl<W: Clone> Member<W> {
         if !purges.is_empty() {
             return Some((Call::Append { epoch, incarnation, applied, purges }, Some(applied.sequence)));
         }
-        let is_due = now >= self.next_look || applied.sequence > log.told;
+        // Who renews without reading would be waited for without an end.
+        let is_behind = log.catching_up.is_some() && !self.may_use(now);
+        let is_due = !is_behind && now >= self.next_look || applied.sequence > log.told;
         is_due.then_some((Call::Renew { epoch, incarnation, applied }, Some(applied.sequence)))
     }
 
@@ -267,8 +280,10 @@ impl<W: Clone> Member<W> {
     pub fn failed(&mut self, lane: Lane, ticket: Ticket, now: Duration) {
         if self.lane(lane).as_ref().is_some_and(|under_way| under_way.ticket == ticket) {
             *self.lane(lane) = None;
-            if lane == Lane::Control {
-                self.next_try = now + self.settings.renew_every;
+            let next = now + self.settings.renew_every;
+            match lane {
+                Lane::Control => self.next_try = next,
+                Lane::Reading => self.next_read = next,
             }
         }
     }
@@ -277,10 +292,15 @@ impl<W: Clone> Member<W> {
     pub fn answered(&mut self, lane: Lane, ticket: Ticket, reply: Reply<W>, now: Duration) {
         let Some(under_way) = self.lane(lane).take_if(|under_way| under_way.ticket == ticket) else { return };
         match reply {
-            Reply::Attached { epoch, age, last, floor, rows } => {
-                self.attached((epoch, age), (last, floor), &rows, under_way.sent, now);
+            Reply::Attached { epoch, last, floor, rows } => {
+                self.attached(epoch, (last, floor), &rows, under_way.sent, now);
             }
-            Reply::Rows { rows } => self.renewed(&rows, &under_way, now),
+            Reply::Rows { last, rows } => {
+                self.renewed(&rows, &under_way, now);
+                if under_way.tells.is_some() {
+                    self.lease_from(last, under_way.sent);
+                }
+            }
             Reply::Appended { first, rows } => {
                 for (sequence, id) in (first..).zip(&under_way.appended) {
                     self.placed(*id, sequence, under_way.sent);
@@ -288,14 +308,15 @@ impl<W: Clone> Member<W> {
                 self.renewed(&rows, &under_way, now);
             }
             Reply::Entries { floor, entries } => self.read(floor, entries, now),
-            Reply::Left => self.holds_until = None,
+            Reply::Left => {}
             Reply::Lost(lost) => {
                 if lost == Lost::Member {
                     // Who took its row away counts on it.
                     self.holds_until = None;
                 }
+                self.reading = None;
                 if let Some(log) = &mut self.log {
-                    log.is_attached = false;
+                    (log.is_attached, log.catching_up) = (false, None);
                 }
             }
         }
@@ -303,7 +324,7 @@ impl<W: Clone> Member<W> {
 
     fn attached(
         &mut self,
-        (epoch, age): (Epoch, Duration),
+        epoch: Epoch,
         (last, floor): (u64, u64),
         rows: &[Row],
         sent: Duration,
@@ -319,30 +340,37 @@ impl<W: Clone> Member<W> {
                     self.effects.push_back(Effect::Unproven);
                 }
                 if is_new {
-                    self.begin_log(age, now);
+                    self.begin_log(now);
                 }
                 (Place { sequence: floor, id: None }, floor)
             }
         };
         let told = place.sequence;
-        self.log =
-            Some(Log { epoch, is_attached: true, place, floor, catching_up: Some((last, sent)), told });
+        self.log = Some(Log { epoch, is_attached: true, place, floor, catching_up: None, told });
         self.reading = None;
         self.known.observe(self.incarnation, epoch, rows, now);
         self.next_look = now + self.settings.renew_every;
-        self.catch_up();
+        self.lease_from(last, sent);
     }
 
     /// What it is among the members of another log.
-    fn begin_log(&mut self, age: Duration, now: Duration) {
+    fn begin_log(&mut self, now: Duration) {
         self.known.move_on(now);
         let displaced = self.own.iter_mut().filter_map(|purge| purge.placed.take().map(|_| purge.id));
         self.effects.extend(displaced.map(|id| Effect::Displaced { id }));
-        // There may have been a log between the last one and this, with members that it never saw.
-        self.knows_all_from = over_at(now, self.settings.lease).map(|over| over.saturating_sub(age));
+        // There may have been a log between the last one and this, with members that it never saw. They have a lease like its own.
+        self.knows_all_from = over_at(now, self.settings.lease).or(Some(now));
     }
 
-    /// The lease begins, or goes on, once everything is applied that was there when this was asked for.
+    /// A lease that was asked for at this moment holds once everything is applied that was there then. One that is waited for already
+    /// goes before it.
+    fn lease_from(&mut self, last: u64, sent: Duration) {
+        if let Some(log) = &mut self.log {
+            log.catching_up.get_or_insert((last, sent));
+            self.catch_up();
+        }
+    }
+
     fn catch_up(&mut self) {
         let Some(log) = &mut self.log else { return };
         if let Some((_, sent)) = log.catching_up.take_if(|(last, _)| *last <= log.place.sequence) {
@@ -361,9 +389,6 @@ impl<W: Clone> Member<W> {
         let epoch = log.epoch;
         if let Some(tells) = under_way.tells {
             log.told = log.told.max(tells);
-            if log.catching_up.is_none() {
-                self.holds_from(under_way.sent);
-            }
         }
         self.known.observe(self.incarnation, epoch, rows, now);
         self.known.end_former(epoch, now);
@@ -375,6 +400,10 @@ impl<W: Clone> Member<W> {
 
     /// Completes what all have applied that may use copies. What is known of them was so at `sent`, and the server was this log's then.
     fn complete(&mut self, epoch: Epoch, sent: Duration) {
+        // Else it stays, and is appended again where another log begins.
+        if !self.knows_all(sent) {
+            return;
+        }
         let (known, effects) = (&self.known, &mut self.effects);
         self.own.retain(|purge| {
             let Some((sequence, _)) = purge.placed.filter(|(_, at)| *at <= sent) else { return true };
@@ -436,11 +465,92 @@ impl<W: Clone> Member<W> {
         }
     }
 
-    /// The last call of a member that ends in order. It may use nothing from now on.
+    /// The last call of a member that ends in order. It may use nothing from now on, calls nothing any more, and no answer that is still
+    /// under way changes that.
     pub fn leave(&mut self) -> Option<Call<W>> {
-        self.holds_until = None;
+        (self.has_left, self.holds_until, self.control, self.reading) = (true, None, None, None);
         let log = self.log.as_mut().filter(|log| log.is_attached)?;
         log.is_attached = false;
         Some(Call::Leave { epoch: log.epoch, incarnation: self.incarnation })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: Incarnation = Incarnation(1);
+    const EPOCH: Epoch = Epoch(7);
+
+    fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn member(lease: Option<Duration>) -> Member<u8> {
+        let settings = MemberSettings { name: "web-1".into(), lease, renew_every: at(1), look_every: at(1) };
+        Member::new(settings, OWN)
+    }
+
+    fn call(member: &mut Member<u8>, lane: Lane, now: Duration) -> (Ticket, Call<u8>) {
+        member.next_call(lane, now, || EPOCH).unwrap_or_else(|| panic!("nothing is due at {now:?}"))
+    }
+
+    fn attach(member: &mut Member<u8>, last: u64, now: Duration) {
+        let (ticket, called) = call(member, Lane::Control, now);
+        assert!(matches!(called, Call::Attach { .. }), "{called:?}");
+        let reply = Reply::Attached { epoch: EPOCH, last, floor: 0, rows: Vec::new() };
+        member.answered(Lane::Control, ticket, reply, now);
+    }
+
+    #[test]
+    fn who_has_left_is_not_brought_back_by_an_answer_to_an_earlier_call() {
+        let mut member = member(Some(at(10)));
+        attach(&mut member, 0, at(100));
+        assert!(member.may_use(at(109)) && !member.may_use(at(110)));
+        let (ticket, called) = call(&mut member, Lane::Control, at(102));
+        assert!(matches!(called, Call::Renew { .. }), "{called:?}");
+        assert!(matches!(member.leave(), Some(Call::Leave { epoch: EPOCH, incarnation: OWN })));
+        member.answered(Lane::Control, ticket, Reply::Rows { last: 0, rows: Vec::new() }, at(102));
+        assert!(!member.may_use(at(102)));
+        assert_eq!(member.next_call(Lane::Control, at(200), || EPOCH), None);
+        assert_eq!(member.next_call(Lane::Reading, at(200), || EPOCH), None);
+    }
+
+    #[test]
+    fn a_renewal_counts_once_everything_is_applied_and_who_does_not_read_stops_renewing() {
+        let mut member = member(Some(at(10)));
+        attach(&mut member, 1, at(100));
+        assert!(!member.may_use(at(100)), "there is an entry to be read");
+        let (ticket, _) = call(&mut member, Lane::Reading, at(100));
+        let entries = vec![Entry { sequence: 1, id: EntryId(9), by: Incarnation(2), what: 5 }];
+        member.answered(Lane::Reading, ticket, Reply::Entries { floor: 0, entries }, at(101));
+        assert!(member.may_use(at(109)), "from the call on");
+        for now in [102, 104] {
+            let (ticket, _) = call(&mut member, Lane::Control, at(now));
+            member.answered(Lane::Control, ticket, Reply::Rows { last: 2, rows: Vec::new() }, at(now));
+        }
+        assert!(member.may_use(at(109)) && !member.may_use(at(110)), "the second entry is missing");
+        assert_eq!(member.next_call(Lane::Control, at(111), || EPOCH), None);
+    }
+
+    #[test]
+    fn a_lease_without_an_end_holds_and_is_certain_of_those_it_knows() {
+        let mut member = member(None);
+        assert!(!member.may_use(at(1)) && !member.knows_all(at(1)));
+        attach(&mut member, 0, at(100));
+        assert!(member.may_use(at(1 << 30)) && member.knows_all(at(100)));
+        let bounded = &mut self::member(Some(at(10)));
+        attach(bounded, 0, at(100));
+        assert!(!bounded.knows_all(at(110)) && bounded.knows_all(at(111)));
+    }
+
+    #[test]
+    fn a_reading_that_fails_is_not_tried_again_at_once() {
+        let mut member = member(Some(at(10)));
+        attach(&mut member, 0, at(100));
+        let (ticket, _) = call(&mut member, Lane::Reading, at(100));
+        member.failed(Lane::Reading, ticket, at(100));
+        assert_eq!(member.next_call(Lane::Reading, at(100), || EPOCH), None);
+        assert!(member.next_call(Lane::Reading, at(101), || EPOCH).is_some());
     }
 }

@@ -27,7 +27,7 @@ pub struct Receipt {
     /// It stands in the log, and the others were looked at since. Else it is known here alone, and any member may use old copies.
     pub is_shared: bool,
     /// Whether all members are known that may have copies. Not for the time of a lease after the log began anew: a member of a log
-    /// that this one never saw may hang meanwhile.
+    /// that this one never saw may hang meanwhile. Until then no purge is complete.
     pub knows_all: bool,
     /// The other members by name, in its order.
     pub members: Vec<(Arc<str>, Standing)>,

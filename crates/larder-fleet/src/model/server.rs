@@ -12,7 +12,6 @@ pub(super) struct Shared<W> {
     epoch: Epoch,
     /// The server that it was made at.
     server: u64,
-    began: Duration,
     last: u64,
     floor: u64,
     /// Renewals of all members together: no row ever has an older beat than it had.
@@ -30,26 +29,28 @@ pub(super) struct Server<W> {
 }
 
 impl<W: Clone> Server<W> {
-    pub(super) fn call(&mut self, call: Call<W>, now: Duration) -> Reply<W> {
-        match self.answer(call, now) {
+    pub(super) fn call(&mut self, call: Call<W>) -> Reply<W> {
+        match self.answer(call) {
             Ok(reply) => reply,
             Err(lost) => Reply::Lost(lost),
         }
     }
 
-    fn answer(&mut self, call: Call<W>, now: Duration) -> Result<Reply<W>, Lost> {
+    fn answer(&mut self, call: Call<W>) -> Result<Reply<W>, Lost> {
         Ok(match call {
             Call::Attach { fresh, name, incarnation, lease, from } => {
-                self.attach(fresh, name, (incarnation, lease), from, now)
+                self.attach(fresh, name, (incarnation, lease), from)
             }
             Call::Renew { epoch, incarnation, applied } => {
                 let shared = self.of(epoch)?;
-                shared.renew(incarnation, applied)?;
-                Reply::Rows { rows: shared.rows() }
+                shared.beats += 1;
+                let beat = shared.beats;
+                shared.row(incarnation, applied)?.beat = beat;
+                Reply::Rows { last: shared.last, rows: shared.rows() }
             }
             Call::Append { epoch, incarnation, applied, purges } => {
                 let shared = self.of(epoch)?;
-                shared.renew(incarnation, applied)?;
+                shared.row(incarnation, applied)?;
                 let first = shared.last + 1;
                 for (id, what) in purges {
                     shared.last += 1;
@@ -67,7 +68,7 @@ impl<W: Clone> Server<W> {
                 if shared.rows.get(&incarnation).is_some_and(|row| row.beat == beat) {
                     shared.rows.remove(&incarnation);
                 }
-                Reply::Rows { rows: shared.rows() }
+                Reply::Rows { last: shared.last, rows: shared.rows() }
             }
             Call::Leave { epoch, incarnation } => {
                 self.of(epoch)?.rows.remove(&incarnation);
@@ -88,7 +89,6 @@ impl<W: Clone> Server<W> {
         name: Arc<str>,
         (incarnation, lease): (Incarnation, Option<Duration>),
         from: Option<(Epoch, Place)>,
-        now: Duration,
     ) -> Reply<W> {
         let identity = self.identity;
         let keeps = |shared: &Shared<W>| {
@@ -101,7 +101,6 @@ impl<W: Clone> Server<W> {
         let shared = self.shared.get_or_insert_with(|| Shared {
             epoch: fresh,
             server: identity,
-            began: now,
             last: 0,
             floor: 0,
             beats: 0,
@@ -112,13 +111,7 @@ impl<W: Clone> Server<W> {
         let applied = from.filter(|(epoch, _)| *epoch == shared.epoch).map_or(0, |(_, place)| place.sequence);
         shared.beats += 1;
         shared.rows.insert(incarnation, Row { incarnation, name, beat: shared.beats, lease, applied });
-        Reply::Attached {
-            epoch: shared.epoch,
-            age: now - shared.began,
-            last: shared.last,
-            floor: shared.floor,
-            rows: shared.rows(),
-        }
+        Reply::Attached { epoch: shared.epoch, last: shared.last, floor: shared.floor, rows: shared.rows() }
     }
 
     /// Cuts off all but the last so many entries.
@@ -141,14 +134,13 @@ impl<W: Clone> Shared<W> {
         place.sequence <= self.floor || entry.is_some_and(|entry| place.id.is_none_or(|id| entry.id == id))
     }
 
-    fn renew(&mut self, incarnation: Incarnation, applied: Place) -> Result<(), Lost> {
+    /// The caller's row, with how far it has applied the log.
+    fn row(&mut self, incarnation: Incarnation, applied: Place) -> Result<&mut Row, Lost> {
         if !self.has(applied) {
             return Err(Lost::Entry);
         }
         let row = self.rows.get_mut(&incarnation).ok_or(Lost::Member)?;
-        self.beats += 1;
-        row.beat = self.beats;
         row.applied = row.applied.max(applied.sequence);
-        Ok(())
+        Ok(row)
     }
 }

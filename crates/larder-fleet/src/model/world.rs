@@ -52,7 +52,6 @@ pub(super) struct Seen {
     refused: u64,
     purged: u64,
     complete: u64,
-    complete_without_all: u64,
     complete_after_lapse: u64,
     epochs: u64,
     unproven: u64,
@@ -66,7 +65,6 @@ impl Seen {
         self.refused += other.refused;
         self.purged += other.purged;
         self.complete += other.complete;
-        self.complete_without_all += other.complete_without_all;
         self.complete_after_lapse += other.complete_after_lapse;
         self.epochs += other.epochs;
         self.unproven += other.unproven;
@@ -123,6 +121,8 @@ struct Sim {
     table: Vec<Entered>,
     number: u64,
     copies: BTreeMap<What, Stored>,
+    /// What it has asked the origin for, and where it stood then.
+    fetching: Vec<(What, Stored, Option<Position>)>,
     epoch: Option<Epoch>,
     under_way: BTreeMap<Lane, (Ticket, Duration)>,
 }
@@ -237,6 +237,7 @@ impl World {
             table: Vec::new(),
             number: 0,
             copies: BTreeMap::new(),
+            fetching: Vec::new(),
             epoch: None,
             under_way: BTreeMap::new(),
         }
@@ -326,7 +327,7 @@ impl World {
             Content::Call(sees, call) => {
                 // What arrives late is done nevertheless.
                 self.tell(|| format!("web-{at} sent {:?}: {call:?}", message.sent));
-                let reply = self.machines[sees].server.call(call, self.now);
+                let reply = self.machines[sees].server.call(call);
                 // A server that is no master any more is not believed.
                 if sees == self.master && (self.is_quiet || !self.dice.percent(4)) {
                     self.messages.push(Message { content: Content::Reply(reply), ..message });
@@ -356,7 +357,6 @@ impl World {
     }
 
     fn take_effects(&mut self, at: usize) {
-        let now = self.clock(at);
         let mut is_complete = false;
         while let Some(effect) = self.members[at].member.effect() {
             self.tell(|| format!("web-{at}: {effect:?}"));
@@ -376,21 +376,18 @@ impl World {
                 Effect::Unproven => {
                     self.seen.unproven += u64::from(!sim.copies.is_empty());
                     sim.copies.clear();
+                    // What is under way was asked for before.
+                    sim.fetching.clear();
                 }
                 Effect::Complete(id) => {
-                    let knows_all = sim.member.knows_all(now);
                     let others = self.others_may_use(at);
                     let true_now = self.now;
                     if let Some(purge) = self.purges.get_mut(&id) {
-                        if knows_all {
-                            purge.complete.get_or_insert(true_now);
-                            self.seen.complete += 1;
-                            self.seen.complete_after_lapse += u64::from(others < MEMBERS - 1);
-                        } else {
-                            self.seen.complete_without_all += 1;
-                        }
+                        purge.complete.get_or_insert(true_now);
+                        self.seen.complete += 1;
+                        self.seen.complete_after_lapse += u64::from(others < MEMBERS - 1);
                     }
-                    self.tell(|| format!("web-{at}: {id:?} complete, knows all: {knows_all}"));
+                    self.tell(|| format!("web-{at}: {id:?} complete"));
                     is_complete = true;
                 }
             }
@@ -413,21 +410,28 @@ impl World {
         others.filter(|other| self.members[*other].member.may_use(self.clock(*other))).count()
     }
 
-    /// Asks the origin, and keeps what comes; it may put it into the server too.
+    /// Asks the origin, or keeps what comes from it; it may put that into the server too.
     fn fetch(&mut self, at: usize) {
-        if self.members[at].is_frozen {
-            return;
-        }
-        let key = self.dice.below(KEYS);
-        let (now, clock) = (self.now, self.clock(at));
+        let clock = self.clock(at);
+        let (key, begins, which) = (self.dice.below(KEYS), self.dice.percent(50), self.dice.draw());
         let is_put = self.dice.percent(60);
         let sim = &mut self.members[at];
-        let (number, position) = (sim.number, sim.member.position());
-        sim.copies.insert(key, Stored { fetched: now, number });
+        if sim.is_frozen {
+            return;
+        }
+        if begins {
+            let stored = Stored { fetched: self.now, number: sim.number };
+            sim.fetching.push((key, stored, sim.member.position()));
+        }
+        if sim.fetching.is_empty() || begins && which.is_multiple_of(2) {
+            return;
+        }
+        let (key, stored, position) = sim.fetching.swap_remove(which as usize % sim.fetching.len());
+        sim.copies.insert(key, stored);
         let may_put = sim.member.may_use(clock) && !sim.is_cut_off;
         let sees = sim.sees;
         if let Some(position) = position.filter(|_| is_put && may_put) {
-            self.machines[sees].records.insert(key, Record { fetched: now, position });
+            self.machines[sees].records.insert(key, Record { fetched: stored.fetched, position });
         }
     }
 
@@ -524,11 +528,11 @@ impl World {
             }
             _ => {
                 // Ends in order, and is started again.
-                let (sees, now) = (self.members[at].sees, self.now);
+                let sees = self.members[at].sees;
                 if !self.members[at].is_cut_off
                     && let Some(call) = self.members[at].member.leave()
                 {
-                    self.machines[sees].server.call(call, now);
+                    self.machines[sees].server.call(call);
                 }
                 self.start_anew(at);
             }
