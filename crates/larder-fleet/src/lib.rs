@@ -2,8 +2,8 @@
 //!
 //! All members read one log of purges, which lies in a server that they share. A member may use what it has stored without
 //! asking the origin as long as it holds a *lease*. The lease counts from the moment at which a renewal was sent, if the server
-//! answered it and everything was applied that the log had then. Every other member counts the same lease from the moment at which it saw the renewal, which is
-//! later, and a hundredth longer. So a member that nobody hears from is known to use nothing any more after a known time.
+//! answered it and everything was applied that the log had then. Every other member counts the same lease from the moment at which
+//! it saw the renewal, which is later, and a hundredth longer. So a silent member uses nothing any more after a known time.
 //! A purge is *complete* when each member has applied it, has left, or has lost its lease.
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! Members, servers, what is between them, and what is known of all of them.
+//! The simulated world: members, servers, the messages between them, and the true time of each fetch and purge.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -40,8 +40,8 @@ const FIGURES: &str = "bench/instructions.json";
 /// How far a figure may be from the committed one.
 const MARGIN_PERCENT: f64 = 3.0;
 
-/// The same where what comes at its own time is a large share: every ten seconds a walk forgets the purges that nothing needs any
-/// more, at some 3000 instructions for each, and a run on a slower machine has one more of them than a run on a faster one.
+/// The same for scenarios with purges. Every ten seconds a walk forgets the purges that no response needs any more, which takes about
+/// 3000 instructions for each. The number of walks depends on how long the run takes.
 const MARGIN_OF_PURGES_PERCENT: f64 = 10.0;
 
 /// Requests of the two runs. Long enough that a background task's second more or less is lost in them.
