@@ -7,11 +7,13 @@ NAME    ?= all
 SECONDS ?= 600
 XTASK   := target/debug/xtask
 SUITES  := target/debug/suites
-BENCH   := target/debug/bench
+BENCH   := target/release/bench
 # Random choices of a test run are the same each time; those of `make torture` are drawn anew.
 FIXED   := LARDER_SEED=1 PROPTEST_RNG_SEED=1
 # Most tests wait more than they compute.
 THREADS := RUST_TEST_THREADS=$$((2 * $$(nproc)))
+# A release links the jemalloc of the dev build where there is one: the same flags, and two minutes of processor time.
+JEMALLOC = $(addprefix JEMALLOC_OVERRIDE=$(CURDIR)/,$(shell ls -t target/debug/build/tikv-jemalloc-sys-*/out/build/lib/libjemalloc_pic.a 2>/dev/null | head -1))
 
 .DEFAULT_GOAL := help
 .PHONY: help demo built units ahead test torture check quick audit fmt reference fuzz-smoke h2spec conformance dialects pages instructions bench realapp
@@ -20,7 +22,7 @@ help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 20
 
 demo: ## a slow app, larder in front of it, load on both, a table
-	cargo build --release -p larder
+	$(JEMALLOC) cargo build --release -p larder
 	target/release/larder demo
 
 # All packages at once: one that is built alone has other features of its dependencies, and builds them again.
@@ -33,7 +35,7 @@ units: built ## all that cargo runs: units, properties, scenarios, proofs
 
 # With `make -j2` this is built while the tests wait, and yields to them.
 ahead: built ## what the later parts of `make test` build: larder as released, the fuzz targets
-	nice -n 19 cargo build --quiet --release --locked -p larder
+	$(JEMALLOC) nice -n 19 cargo build --quiet --release --locked -p larder
 	nice -n 19 $(XTASK) fuzz --build
 
 test: units ahead ## every test: units, properties, scenarios, conformance of HTTP/2 and caching, dialects of purges, pages beside the peers, fuzz smoke, the pages' commands
@@ -42,7 +44,7 @@ test: units ahead ## every test: units, properties, scenarios, conformance of HT
 	$(SUITES) dialects
 	$(SUITES) pages
 	$(XTASK) fuzz
-	$(SUITES) instructions
+	$(JEMALLOC) $(SUITES) instructions
 	$(XTASK) readme run
 
 torture: built ## what takes long: 500 kills of a larder with disks, each byte checked afterwards; minutes of purges under load; long random runs of the models, of kept pages, of properties, of clients with cookies; SECONDS of each fuzz target
@@ -82,7 +84,6 @@ audit: built ## known weaknesses in what larder is built from
 
 fmt: ## format every crate
 	cargo fmt --all
-	cargo fmt --manifest-path fuzz/Cargo.toml
 
 reference: built ## rewrite the generated pages in docs/reference
 	$(SUITES) reference --write
@@ -103,10 +104,13 @@ pages: built ## templates to nginx, Apache, Varnish and larder against the commi
 	$(SUITES) pages $(if $(WRITE),--write)
 
 instructions: built ## instructions per request against the committed figures; WRITE=1 commits new ones
-	$(SUITES) instructions $(if $(WRITE),--write)
+	$(JEMALLOC) $(SUITES) instructions $(if $(WRITE),--write)
 
-bench: built ## measure beside the peers; NAME=hit for one of them (bench/README.md lists them)
+# Its programs are the load and the origin, and must not be what is measured.
+bench: ## measure beside the peers; NAME=hit for one of them (bench/README.md lists them)
+	cargo build --release --locked -p bench
 	$(BENCH) measure $(NAME)
 
-realapp: built ## larder in front of real applications; NAME=mediawiki for one of them (tests/realapp lists them)
+realapp: ## larder in front of real applications; NAME=mediawiki for one of them (tests/realapp lists them)
+	cargo build --release --locked -p bench
 	$(BENCH) realapp $(NAME)

@@ -1,11 +1,13 @@
 //! Every fuzz target for a while: seconds in a test run, as long as it is told in a long one.
 //!
-//! In: the targets of fuzz/Cargo.toml and their committed seeds. Out: failure when one of them crashes, with the
+//! In: the targets, by their committed seeds. Out: failure when one of them crashes, with the
 //! input below fuzz/artifacts. A short run begins with the seeds alone, draws from a fixed number, and leaves the checkout as
 //! it was: it finds the same each time. A long run draws anew, and what it found of new paths is kept below fuzz/kept for the
-//! next one. All targets are built at once and run side by side, one for each core.
+//! next one. All targets are one program, run side by side, one for each core. Only the
+//! workspace's crates are instrumented (fuzz/instrumented); their libraries are those of the tests.
 //! Deliberately absent: sanitizers. The crates hold next to no unsafe code, and without them the stable tool chain
-//! does; what is looked for is panics and differences.
+//! does; what is looked for is panics and differences. And cargo-fuzz: it builds all libraries anew, and a program a
+//! target.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +16,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use harness::children::run_within;
+use harness::children::{output_within, run_within};
 use parking_lot::Mutex;
 
 /// Longest build of all targets.
@@ -31,17 +33,21 @@ pub(crate) enum Drawing {
     Kept,
 }
 
-/// Builds every target, so that a run that follows has nothing to build.
+/// Builds every target, so that a short run that follows has nothing to build.
 pub(crate) fn build_all(root: &Path) -> Result<()> {
     crate::tools::need(root, "fuzz")?;
-    build(root).map(drop)
+    build(root, Drawing::Fixed).map(drop)
 }
 
-/// Builds every target and runs each for `seconds`.
-pub(crate) fn run(root: &Path, seconds: u32, drawing: Drawing) -> Result<()> {
+/// Builds every target and runs each of them, or only one, for `seconds`.
+pub(crate) fn run(root: &Path, only: Option<&str>, seconds: u32, drawing: Drawing) -> Result<()> {
     crate::tools::need(root, "fuzz")?;
-    let targets = targets(root)?;
-    let programs = build(root)?;
+    let mut targets = targets(root)?;
+    if let Some(only) = only {
+        ensure!(targets.iter().any(|name| name == only), "`{only}` is none of {}", targets.join(", "));
+        targets.retain(|name| name == only);
+    }
+    let program = build(root, drawing)?;
     let left = Mutex::new(targets.iter());
     let next = || left.lock().next();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -49,7 +55,7 @@ pub(crate) fn run(root: &Path, seconds: u32, drawing: Drawing) -> Result<()> {
         let work = || {
             let mut failed = Vec::new();
             while let Some(target) = next() {
-                failed.extend(run_one(root, &programs, target, seconds, drawing).err());
+                failed.extend(run_one(root, &program, target, seconds, drawing).err());
             }
             failed
         };
@@ -62,28 +68,40 @@ pub(crate) fn run(root: &Path, seconds: u32, drawing: Drawing) -> Result<()> {
     Ok(())
 }
 
-/// Where the programs of all targets are.
-fn build(root: &Path) -> Result<PathBuf> {
+/// The program of all targets.
+///
+/// For a short run it is built with the profile, packages and features of every other dev build, and shares their
+/// libraries: that takes a quarter of the time, and the program tries a third of the inputs. For a long run it is
+/// optimised.
+fn build(root: &Path, drawing: Drawing) -> Result<PathBuf> {
     let mut command = Command::new("cargo");
-    command.args(["fuzz", "build", "--sanitizer", "none"]).current_dir(root);
-    let status = run_within(&mut command, BUILD_MAX)?;
-    ensure!(status.success(), "the fuzz targets could not be built: {status}");
-    // cargo-fuzz names the machine's own kind as the target of the build, and cargo then has a folder for it.
-    let output = Command::new("rustc").arg("-vV").output().context("rustc")?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let host =
-        said.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc -vV names no host")?;
-    Ok(root.join("fuzz/target").join(host).join("release"))
+    command
+        .args(["build", "--workspace", "--locked", "--test", "engine", "--features", "fuzz-targets/engine"])
+        .args(["--profile", if drawing == Drawing::Kept { "release" } else { "dev" }])
+        .args(["--message-format", "json-render-diagnostics"])
+        .env("RUSTC_WORKSPACE_WRAPPER", root.join("fuzz/instrumented"))
+        .current_dir(root);
+    let said = output_within(&mut command, BUILD_MAX).context("the fuzz targets could not be built")?;
+    engine_of(&said).context("cargo names no program of the fuzz targets")
 }
 
-fn run_one(root: &Path, programs: &Path, target: &str, seconds: u32, drawing: Drawing) -> Result<()> {
+/// The executable among cargo's messages, a JSON object a line.
+fn engine_of(messages: &str) -> Option<PathBuf> {
+    let executable = |line: &str| {
+        let message: serde_json::Value = serde_json::from_str(line).ok()?;
+        let program = message.get("executable")?.as_str()?;
+        (message.get("target")?.get("name")? == "engine").then(|| PathBuf::from(program))
+    };
+    messages.lines().find_map(executable)
+}
+
+fn run_one(root: &Path, program: &Path, target: &str, seconds: u32, drawing: Drawing) -> Result<()> {
     let folder = |name: &str| -> Result<PathBuf> {
         let folder = root.join(name).join(target);
         fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
         Ok(folder)
     };
     let seeds = root.join("fuzz/corpus").join(target);
-    ensure!(seeds.is_dir(), "fuzz/corpus/{target} is missing");
     // libFuzzer writes new inputs to the first folder and reads both.
     let scratch = tempfile::tempdir().context("no scratch folder")?;
     let fresh = match drawing {
@@ -91,7 +109,7 @@ fn run_one(root: &Path, programs: &Path, target: &str, seconds: u32, drawing: Dr
         Drawing::Kept => folder("fuzz/kept")?,
     };
     let artifacts = folder("fuzz/artifacts")?;
-    let mut command = Command::new(programs.join(target));
+    let mut command = Command::new(program);
     command.args([&fresh, &seeds]).args([
         &format!("-max_total_time={seconds}"),
         &format!("-artifact_prefix={}/", artifacts.display()),
@@ -101,9 +119,11 @@ fn run_one(root: &Path, programs: &Path, target: &str, seconds: u32, drawing: Dr
         "-max_len=16384",
     ]);
     // The finding is the message; a backtrace would push it out of sight.
-    command.env("RUST_BACKTRACE", "0").current_dir(root);
+    command.env("RUST_BACKTRACE", "0").env("LARDER_TARGET", target).current_dir(root);
     // libFuzzer is talkative; what it says is of interest only when it found something.
-    let said = root.join("fuzz/target").join(format!("{target}.log"));
+    let logs = root.join("target/fuzz");
+    fs::create_dir_all(&logs).with_context(|| logs.display().to_string())?;
+    let said = logs.join(format!("{target}.log"));
     let log = fs::File::create(&said).with_context(|| said.display().to_string())?;
     command.stdout(log.try_clone()?).stderr(log);
     let status = run_within(&mut command, GRACE + Duration::from_secs(u64::from(seconds)))?;
@@ -125,26 +145,29 @@ fn end_of(said: &Path) -> String {
     lines.get(lines.len().saturating_sub(60)..).unwrap_or_default().join("\n")
 }
 
+/// The names of all targets: each has a folder of seeds, which a test of the targets holds.
 fn targets(root: &Path) -> Result<Vec<String>> {
-    let text = fs::read_to_string(root.join("fuzz/Cargo.toml")).context("fuzz/Cargo.toml")?;
-    read(&text).context("fuzz/Cargo.toml")
-}
-
-fn read(text: &str) -> Result<Vec<String>> {
-    let manifest: toml::Table = text.parse()?;
-    let programs = manifest.get("bin").and_then(toml::Value::as_array).context("no [[bin]]")?;
-    Ok(programs.iter().filter_map(|program| program.get("name")?.as_str().map(str::to_owned)).collect())
+    let corpus = root.join("fuzz/corpus");
+    let folders = fs::read_dir(&corpus).with_context(|| corpus.display().to_string())?;
+    let mut names: Vec<String> =
+        folders.flatten().filter_map(|folder| folder.file_name().into_string().ok()).collect();
+    names.sort();
+    ensure!(!names.is_empty(), "{}: no target has seeds", corpus.display());
+    Ok(names)
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
-    fn targets_are_those_of_the_manifest() {
-        let bins = "[[bin]]\nname = \"one\"\n[[bin]]\nname = \"other\"\n";
-        assert_eq!(read(bins).unwrap(), ["one", "other"]);
-        assert!(read("").is_err());
+    fn the_program_is_the_one_that_cargo_names() {
+        let library = r#"{"reason":"compiler-artifact","target":{"name":"fuzz_targets"},"executable":null}"#;
+        let other = r#"{"reason":"compiler-artifact","target":{"name":"corpus"},"executable":"/t/corpus-1"}"#;
+        let engine =
+            r#"{"reason":"compiler-artifact","target":{"name":"engine"},"executable":"/t/engine-2"}"#;
+        let said = [library, other, engine, "not json"].join("\n");
+        assert_eq!(engine_of(&said), Some(PathBuf::from("/t/engine-2")));
+        assert_eq!(engine_of(library), None);
     }
 }

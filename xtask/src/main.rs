@@ -76,8 +76,11 @@ enum Task {
         /// Draw anew, and begin with what earlier such runs have kept below fuzz/kept
         #[arg(long)]
         kept: bool,
+        /// One target alone
+        #[arg(long)]
+        only: Option<String>,
         /// Only build them, for a run that follows
-        #[arg(long, conflicts_with_all = ["seconds", "kept"])]
+        #[arg(long, conflicts_with_all = ["seconds", "kept", "only"])]
         build: bool,
     },
 }
@@ -103,8 +106,10 @@ fn main() -> ExitCode {
         Task::Audit => tools::audit(&root),
         Task::Quick => tools::need(&root, "quick").and_then(|()| quick::run(&root)),
         Task::Fuzz { build: true, .. } => fuzz::build_all(&root),
-        Task::Fuzz { seconds, kept: false, .. } => fuzz::run(&root, seconds, Drawing::Fixed),
-        Task::Fuzz { seconds, kept: true, .. } => fuzz::run(&root, seconds, Drawing::Kept),
+        Task::Fuzz { seconds, kept, only, .. } => {
+            let drawing = if kept { Drawing::Kept } else { Drawing::Fixed };
+            fuzz::run(&root, only.as_deref(), seconds, drawing)
+        }
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -19,7 +19,6 @@ const TOOLS: &[Tool] = &[
     Tool { program: "memcached", from: From::Apt("memcached"), targets: &["units"] },
     Tool { program: "redis-server", from: From::Apt("redis-server"), targets: &["units"] },
     Tool { program: "curl", from: From::Apt("curl"), targets: &["readme"] },
-    Tool { program: "cargo-fuzz", from: From::Cargo("cargo-fuzz", "0.13.2"), targets: &["fuzz"] },
     // libFuzzer is C++.
     Tool { program: "c++", from: From::Apt("g++"), targets: &["fuzz"] },
 ];

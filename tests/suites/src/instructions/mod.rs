@@ -45,8 +45,8 @@ const MARGIN_PERCENT: f64 = 3.0;
 const MARGIN_OF_PURGES_PERCENT: f64 = 10.0;
 
 /// Requests of the two runs. Long enough that a background task's second more or less is lost in them.
-const SHORT: u64 = 500;
-const LONG: u64 = 2500;
+const SHORT: u64 = 300;
+const LONG: u64 = 1500;
 
 /// Longest run of `strip`.
 const STRIP_MAX: std::time::Duration = std::time::Duration::from_secs(60);

@@ -1,4 +1,0 @@
-//! The target `disk_journal` of `fuzz_targets`.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz_targets::disk_journal::check(input));

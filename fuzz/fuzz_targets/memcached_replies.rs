@@ -1,4 +1,0 @@
-//! The target `memcached_replies` of `fuzz_targets`.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz_targets::memcached_replies::check(input));

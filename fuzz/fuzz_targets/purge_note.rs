@@ -1,4 +1,0 @@
-//! The target `purge_note` of `fuzz_targets`.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz_targets::purge_note::check(input));

@@ -1,4 +1,0 @@
-//! The target `request_head` of `fuzz_targets`.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz_targets::request_head::check(input));

@@ -1,4 +1,0 @@
-//! The target `ssi_expression` of `fuzz_targets`.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz_targets::ssi_expression::check(input));
