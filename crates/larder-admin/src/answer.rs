@@ -45,6 +45,8 @@ pub(crate) enum Refused {
     Token,
     /// There is nothing by that name.
     Path,
+    /// This larder is in no fleet.
+    NoFleet,
     /// None of the endpoint's methods, which these are.
     Method(&'static str),
     /// A page of another site sent it.
@@ -76,6 +78,7 @@ pub(crate) fn words(refused: Refused) -> (StatusCode, &'static str, &'static str
         Refused::Token => {
             (StatusCode::UNAUTHORIZED, "token", "show the admin token: Authorization: Bearer TOKEN")
         }
+        Refused::NoFleet => (StatusCode::NOT_FOUND, "no-fleet", "no [fleet] is configured here"),
         Refused::Path => (StatusCode::NOT_FOUND, "not-found", "/ lists what is here"),
         Refused::Method(_) => {
             (StatusCode::METHOD_NOT_ALLOWED, "method", "Allow lists the methods that are answered here")
@@ -134,6 +137,7 @@ pub(crate) fn refusal_as(refused: Refused, json: &serde_json::Value) -> Response
         }
         Refused::Host
         | Refused::Path
+        | Refused::NoFleet
         | Refused::Page
         | Refused::Change
         | Refused::Content

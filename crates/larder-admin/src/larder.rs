@@ -145,6 +145,9 @@ pub trait Larder: Send + Sync + 'static {
     /// For `GET /api/v1/purges`: the last purges, newest first, as JSON.
     fn purges(&self) -> Bytes;
 
+    /// For `GET /api/v1/fleet`: the fleet as this larder knows it, as JSON; `None` where it is in none.
+    fn fleet(&self) -> Option<Bytes>;
+
     /// For `GET /api/v1/purges/ID`: one of them, as JSON.
     fn purge_of(&self, id: &str) -> Option<Bytes>;
 }

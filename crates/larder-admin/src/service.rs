@@ -31,7 +31,8 @@ const INDEX: &str = "<!doctype html>\n<title>larder</title>\n<h1>larder</h1>\n<u
     <li><a href=\"/objects\">/objects</a>: what is stored, as JSON, a page at a time; <code>larder ls</code>\n\
     <li>/object?url=URL: what is stored under a URL; with &amp;body=1 its body, with &amp;assembled=page the page of a template; <code>larder get</code>\n\
     <li>DELETE /object?url=URL: takes it out of all stores; <code>larder rm</code>\n\
-    <li><a href=\"/api/v1/purges\">/api/v1/purges</a>: the last purges; POST with JSON purges; <code>larder purge</code>\n</ul>\n";
+    <li><a href=\"/api/v1/purges\">/api/v1/purges</a>: the last purges; POST with JSON purges; <code>larder purge</code>\n\
+    <li><a href=\"/api/v1/fleet\">/api/v1/fleet</a>: the larders that purge together with this one; <code>larder fleet</code>\n</ul>\n";
 
 /// The service of the admin address. Cloning shares it.
 #[derive(Clone)]
@@ -69,6 +70,7 @@ enum Endpoint {
     Explain,
     List,
     Object,
+    Fleet,
     Purges,
     PurgeOf,
     Purge(PurgeApi),
@@ -95,6 +97,7 @@ impl Endpoint {
             return Some(Self::Purge(api));
         }
         match path {
+            "/api/v1/fleet" => Some(Self::Fleet),
             "/api/v1/purges" => Some(Self::Purges),
             _ if path.starts_with(PURGE_PATH) => Some(Self::PurgeOf),
             "/" => Some(Self::Index),
@@ -259,6 +262,10 @@ impl Admin {
             | Endpoint::Object
             | Endpoint::PurgeOf
             | Endpoint::Purge(_) => content(StatusCode::OK, HTML, INDEX),
+            Endpoint::Fleet => match larder.fleet() {
+                Some(json) => content(StatusCode::OK, JSON, json),
+                None => refusal(Refused::NoFleet),
+            },
             Endpoint::Purges => content(StatusCode::OK, JSON, larder.purges()),
             Endpoint::Health => {
                 let health = larder.health();

@@ -67,7 +67,7 @@ pub struct Row {
 
 /// What is asked of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Call<W> {
+pub enum LogCall<W> {
     /// Makes the caller a member, and takes the place of a former run with the same name. Begins the epoch `fresh` where there is
     /// none, where the server is another one than the epoch's, or where it has lost the entry that the caller stands at.
     Attach {
@@ -129,8 +129,8 @@ pub enum Call<W> {
 
 /// What the server answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply<W> {
-    /// To [`Call::Attach`].
+pub enum LogReply<W> {
+    /// To [`LogCall::Attach`].
     Attached {
         /// The epoch, which may be the fresh one.
         epoch: Epoch,
@@ -141,30 +141,30 @@ pub enum Reply<W> {
         /// All members, the caller among them.
         rows: Vec<Row>,
     },
-    /// To [`Call::Renew`] and [`Call::Expire`].
+    /// To [`LogCall::Renew`] and [`LogCall::Expire`].
     Rows {
         /// The number of the last entry.
         last: u64,
         /// All members.
         rows: Vec<Row>,
     },
-    /// To [`Call::Append`].
+    /// To [`LogCall::Append`].
     Appended {
         /// The number of the first of them; the others follow.
         first: u64,
         /// All members.
         rows: Vec<Row>,
     },
-    /// To [`Call::Read`].
+    /// To [`LogCall::Read`].
     Entries {
         /// The number of the last entry that is not kept any more.
         floor: u64,
         /// What follows, in order; none where nothing does.
         entries: Vec<Entry<W>>,
     },
-    /// To [`Call::Leave`].
+    /// To [`LogCall::Leave`].
     Left,
-    /// To any call but [`Call::Attach`].
+    /// To any call but [`LogCall::Attach`].
     Lost(Lost),
 }
 

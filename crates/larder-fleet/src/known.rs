@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Epoch, Incarnation, Row};
+use crate::{Epoch, Incarnation, MemberState, Row};
 
 /// By which part of itself a lease is taken for longer.
 const CLOCKS_DIFFER: u32 = 100;
@@ -56,6 +56,22 @@ pub(crate) struct Known(BTreeMap<Incarnation, Other>);
 impl Known {
     pub(crate) fn all(&self) -> impl Iterator<Item = &Other> {
         self.0.values()
+    }
+
+    /// How all others stand to a purge with this place, as they were at `looked`, by name and in the order of their runs.
+    pub(crate) fn standings(
+        &self,
+        place: Option<(Epoch, u64)>,
+        looked: Duration,
+        now: Duration,
+    ) -> Vec<(Arc<str>, MemberState)> {
+        let standing = |other: &Other| match (other.ended, place) {
+            (Some(at), _) if at <= looked => MemberState::Away,
+            (Some(_), _) => MemberState::Silent { left: Some(Duration::ZERO) },
+            (None, Some((epoch, sequence))) if other.has_applied(epoch, sequence) => MemberState::Applied,
+            (None, _) => MemberState::Silent { left: other.left(now) },
+        };
+        self.0.values().map(|other| (Arc::clone(&other.name), standing(other))).collect()
     }
 
     /// Takes in all rows but that of `own`, which the server had at some time between `sent` and `now`.

@@ -7,11 +7,11 @@
 //! A purge is *complete* when each member has applied it, has left, or has lost its lease.
 //!
 //! ```text
-//!   larder -> Member (this crate: no socket, no clock, no randomness of its own) -> Call -> thread with a connection -> server
-//!          <- Effect                                                            <- Reply <-
+//!   larder -> Member (this crate: no socket, no clock, no randomness of its own) -> LogCall -> thread with a connection -> server
+//!          <- Effect                                                            <- LogReply <-
 //! ```
 //!
-//! The server's side of each [`Call`] is one atomic step. `model/server.rs` has it as a plain data structure.
+//! The server's side of each [`LogCall`] is one atomic step. `model/server.rs` has it as a plain data structure.
 //! A server that is another one, or that has lost the end of its log, is given a new [`Epoch`] by the first member that finds
 //! it: the log begins anew, and what members have put there before is void. Members with an unbroken lease keep their own copies,
 //! because they have applied every purge that is complete. They append again what is not.
@@ -30,7 +30,8 @@ mod member;
 #[cfg(test)]
 mod model;
 mod receipt;
+pub mod script;
 
-pub use call::{Call, Entry, EntryId, Epoch, Incarnation, Lost, Place, Position, Reply, Row};
+pub use call::{Entry, EntryId, Epoch, Incarnation, LogCall, LogReply, Lost, Place, Position, Row};
 pub use member::{Effect, Lane, Member, MemberSettings, PURGES_MAX, Ticket};
-pub use receipt::{Receipt, Standing};
+pub use receipt::{MemberState, SharedPurge};

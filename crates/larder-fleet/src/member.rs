@@ -9,9 +9,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::call::{Call, Entry, EntryId, Epoch, Incarnation, Lost, Place, Position, Reply, Row};
+use crate::call::{Entry, EntryId, Epoch, Incarnation, LogCall, LogReply, Lost, Place, Position, Row};
 use crate::known::{Known, over_at};
-use crate::receipt::{Receipt, Standing};
+use crate::receipt::SharedPurge;
 
 /// Purges of one member that are not complete.
 pub const PURGES_MAX: usize = 65_536;
@@ -36,12 +36,12 @@ pub struct MemberSettings {
 pub enum Lane {
     /// Everything but reading.
     Control,
-    /// [`Call::Read`].
+    /// [`LogCall::Read`].
     Reading,
 }
 
 /// Which call a reply belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ticket(u64);
 
 /// What larder has to do, at once and in this order.
@@ -68,8 +68,8 @@ pub enum Effect<W> {
     },
     /// To validate whatever is stored before it is used, and what is being fetched: purges may have been missed.
     Unproven,
-    /// A purge of its own is complete.
-    Complete(EntryId),
+    /// A purge of its own is complete: nobody is silent in this receipt.
+    Complete(SharedPurge),
 }
 
 /// A purge of this member that is not complete.
@@ -188,18 +188,39 @@ impl<W: Clone> Member<W> {
     }
 
     /// What has become of a purge that is not complete yet: who may use old copies still.
-    pub fn receipt(&self, id: EntryId, now: Duration) -> Option<Receipt> {
+    pub fn receipt(&self, id: EntryId, now: Duration) -> Option<SharedPurge> {
         let purge = self.own.iter().find(|purge| purge.id == id)?;
-        let epoch = self.log.as_ref().map(|log| log.epoch);
-        let standing = |other: &crate::known::Other| match (other.ended, epoch.zip(purge.placed)) {
-            (Some(at), _) if at <= self.looked => Standing::Away,
-            (Some(_), _) => Standing::Silent { left: Some(Duration::ZERO) },
-            (None, Some((epoch, (sequence, _)))) if other.has_applied(epoch, sequence) => Standing::Applied,
-            (None, _) => Standing::Silent { left: other.left(now) },
-        };
-        let members = self.known.all().map(|other| (Arc::clone(&other.name), standing(other))).collect();
         let is_shared = purge.placed.is_some_and(|(_, at)| at <= self.looked);
-        Some(Receipt { id, is_shared, knows_all: self.knows_all(now.min(self.looked)), members })
+        let knows_all = self.knows_all(now.min(self.looked));
+        let place = self.log.as_ref().map(|log| log.epoch).zip(purge.placed.map(|(sequence, _)| sequence));
+        Some(SharedPurge { id, is_shared, knows_all, members: self.known.standings(place, self.looked, now) })
+    }
+
+    /// The other members that may hold a lease, in the order of their runs: the name, the last entry that it has applied as it said last,
+    /// and how long it may hold its lease still (`None`: without an end).
+    pub fn others(&self, now: Duration) -> impl Iterator<Item = (Arc<str>, u64, Option<Duration>)> {
+        let there = self.known.all().filter(|other| other.ended.is_none());
+        there.map(move |other| (Arc::clone(&other.name), other.applied, other.left(now)))
+    }
+
+    /// Whether an answer is waited for in a lane. Not where another answer has made the call void.
+    pub fn is_waiting(&self, lane: Lane) -> bool {
+        match lane {
+            Lane::Control => self.control.is_some(),
+            Lane::Reading => self.reading.is_some(),
+        }
+    }
+
+    /// How many of its own purges are not complete.
+    pub fn incomplete(&self) -> usize {
+        self.own.len()
+    }
+
+    /// How long nothing is due, if no call is answered and nothing is purged until then.
+    pub fn due(&self, now: Duration) -> Duration {
+        let moments = [self.next_try, self.next_read, self.next_look];
+        let next = moments.into_iter().filter(|moment| *moment > now).min();
+        next.map_or(self.settings.renew_every, |next| next - now)
     }
 
     /// Whether every member is known that may hold a lease.
@@ -213,7 +234,7 @@ impl<W: Clone> Member<W> {
         lane: Lane,
         now: Duration,
         fresh: impl FnOnce() -> Epoch,
-    ) -> Option<(Ticket, Call<W>)> {
+    ) -> Option<(Ticket, LogCall<W>)> {
         if self.has_left {
             return None;
         }
@@ -222,7 +243,7 @@ impl<W: Clone> Member<W> {
             Lane::Control => self.next_control(now, fresh)?,
         };
         let appended = match &call {
-            Call::Append { purges, .. } => purges.iter().map(|(id, _)| *id).collect(),
+            LogCall::Append { purges, .. } => purges.iter().map(|(id, _)| *id).collect(),
             _ => Vec::new(),
         };
         self.tickets += 1;
@@ -238,19 +259,19 @@ impl<W: Clone> Member<W> {
         }
     }
 
-    fn next_reading(&self, now: Duration) -> Option<Call<W>> {
+    fn next_reading(&self, now: Duration) -> Option<LogCall<W>> {
         if self.reading.is_some() || now < self.next_read {
             return None;
         }
         let log = self.log.as_ref().filter(|log| log.is_attached)?;
-        Some(Call::Read { epoch: log.epoch, after: log.place.sequence })
+        Some(LogCall::Read { epoch: log.epoch, after: log.place.sequence })
     }
 
     fn next_control(
         &mut self,
         now: Duration,
         fresh: impl FnOnce() -> Epoch,
-    ) -> Option<(Call<W>, Option<u64>)> {
+    ) -> Option<(LogCall<W>, Option<u64>)> {
         if self.control.is_some() || now < self.next_try {
             return None;
         }
@@ -259,21 +280,21 @@ impl<W: Clone> Member<W> {
             let from = self.log.as_ref().map(|log| (log.epoch, log.place));
             let MemberSettings { name, lease, .. } = &self.settings;
             let (name, lease) = (Arc::clone(name), *lease);
-            return Some((Call::Attach { fresh: fresh(), name, incarnation, lease, from }, None));
+            return Some((LogCall::Attach { fresh: fresh(), name, incarnation, lease, from }, None));
         };
         let (epoch, applied) = (log.epoch, log.place);
         if let Some((incarnation, beat)) = self.known.overdue(epoch, now) {
-            return Some((Call::Expire { epoch, incarnation, beat }, None));
+            return Some((LogCall::Expire { epoch, incarnation, beat }, None));
         }
         let waiting = self.own.iter().filter(|purge| purge.placed.is_none()).take(APPENDED_MAX);
         let purges: Vec<_> = waiting.map(|purge| (purge.id, purge.what.clone())).collect();
         if !purges.is_empty() {
-            return Some((Call::Append { epoch, incarnation, applied, purges }, Some(applied.sequence)));
+            return Some((LogCall::Append { epoch, incarnation, applied, purges }, Some(applied.sequence)));
         }
         // Who renews without reading would be waited for without an end.
         let is_behind = log.catching_up.is_some() && !self.may_use(now);
         let is_due = !is_behind && now >= self.next_look || applied.sequence > log.told;
-        is_due.then_some((Call::Renew { epoch, incarnation, applied }, Some(applied.sequence)))
+        is_due.then_some((LogCall::Renew { epoch, incarnation, applied }, Some(applied.sequence)))
     }
 
     /// A call came to nothing: no answer in time, or no connection.
@@ -289,27 +310,27 @@ impl<W: Clone> Member<W> {
     }
 
     /// The answer to a call.
-    pub fn answered(&mut self, lane: Lane, ticket: Ticket, reply: Reply<W>, now: Duration) {
+    pub fn answered(&mut self, lane: Lane, ticket: Ticket, reply: LogReply<W>, now: Duration) {
         let Some(under_way) = self.lane(lane).take_if(|under_way| under_way.ticket == ticket) else { return };
         match reply {
-            Reply::Attached { epoch, last, floor, rows } => {
+            LogReply::Attached { epoch, last, floor, rows } => {
                 self.attached(epoch, (last, floor), &rows, under_way.sent, now);
             }
-            Reply::Rows { last, rows } => {
+            LogReply::Rows { last, rows } => {
                 self.renewed(&rows, &under_way, now);
                 if under_way.tells.is_some() {
                     self.lease_from(last, under_way.sent);
                 }
             }
-            Reply::Appended { first, rows } => {
+            LogReply::Appended { first, rows } => {
                 for (sequence, id) in (first..).zip(&under_way.appended) {
                     self.placed(*id, sequence, under_way.sent);
                 }
                 self.renewed(&rows, &under_way, now);
             }
-            Reply::Entries { floor, entries } => self.read(floor, entries, now),
-            Reply::Left => {}
-            Reply::Lost(lost) => {
+            LogReply::Entries { floor, entries } => self.read(floor, entries, now),
+            LogReply::Left => {}
+            LogReply::Lost(lost) => {
                 if lost == Lost::Member {
                     // Who took its row away counts on it.
                     self.holds_until = None;
@@ -394,8 +415,11 @@ impl<W: Clone> Member<W> {
         self.known.end_former(epoch, now);
         self.looked = under_way.sent;
         self.complete(epoch, under_way.sent);
-        let pause = if self.own.is_empty() { self.settings.renew_every } else { self.settings.look_every };
-        self.next_look = now + pause;
+        let MemberSettings { renew_every, look_every, .. } = self.settings;
+        // The longer the newest one has waited, the less often.
+        let placed = self.own.back().and_then(|purge| purge.placed);
+        let waited = placed.map(|(_, at)| now.saturating_sub(at));
+        self.next_look = now + waited.map_or(renew_every, |waited| waited.clamp(look_every, renew_every));
     }
 
     /// Completes what all have applied that may use copies. What is known of them was so at `sent`, and the server was this log's then.
@@ -412,7 +436,9 @@ impl<W: Clone> Member<W> {
                 None => other.has_applied(epoch, sequence),
             });
             if is_complete {
-                effects.push_back(Effect::Complete(purge.id));
+                let members = known.standings(Some((epoch, sequence)), sent, sent);
+                let receipt = SharedPurge { id: purge.id, is_shared: true, knows_all: true, members };
+                effects.push_back(Effect::Complete(receipt));
             }
             !is_complete
         });
@@ -467,11 +493,11 @@ impl<W: Clone> Member<W> {
 
     /// The last call of a member that ends in order. It may use nothing from now on, calls nothing any more, and no answer that is still
     /// under way changes that.
-    pub fn leave(&mut self) -> Option<Call<W>> {
+    pub fn leave(&mut self) -> Option<LogCall<W>> {
         (self.has_left, self.holds_until, self.control, self.reading) = (true, None, None, None);
         let log = self.log.as_mut().filter(|log| log.is_attached)?;
         log.is_attached = false;
-        Some(Call::Leave { epoch: log.epoch, incarnation: self.incarnation })
+        Some(LogCall::Leave { epoch: log.epoch, incarnation: self.incarnation })
     }
 }
 
@@ -491,14 +517,14 @@ mod tests {
         Member::new(settings, OWN)
     }
 
-    fn call(member: &mut Member<u8>, lane: Lane, now: Duration) -> (Ticket, Call<u8>) {
+    fn call(member: &mut Member<u8>, lane: Lane, now: Duration) -> (Ticket, LogCall<u8>) {
         member.next_call(lane, now, || EPOCH).unwrap_or_else(|| panic!("nothing is due at {now:?}"))
     }
 
     fn attach(member: &mut Member<u8>, last: u64, now: Duration) {
         let (ticket, called) = call(member, Lane::Control, now);
-        assert!(matches!(called, Call::Attach { .. }), "{called:?}");
-        let reply = Reply::Attached { epoch: EPOCH, last, floor: 0, rows: Vec::new() };
+        assert!(matches!(called, LogCall::Attach { .. }), "{called:?}");
+        let reply = LogReply::Attached { epoch: EPOCH, last, floor: 0, rows: Vec::new() };
         member.answered(Lane::Control, ticket, reply, now);
     }
 
@@ -508,9 +534,9 @@ mod tests {
         attach(&mut member, 0, at(100));
         assert!(member.may_use(at(109)) && !member.may_use(at(110)));
         let (ticket, called) = call(&mut member, Lane::Control, at(102));
-        assert!(matches!(called, Call::Renew { .. }), "{called:?}");
-        assert!(matches!(member.leave(), Some(Call::Leave { epoch: EPOCH, incarnation: OWN })));
-        member.answered(Lane::Control, ticket, Reply::Rows { last: 0, rows: Vec::new() }, at(102));
+        assert!(matches!(called, LogCall::Renew { .. }), "{called:?}");
+        assert!(matches!(member.leave(), Some(LogCall::Leave { epoch: EPOCH, incarnation: OWN })));
+        member.answered(Lane::Control, ticket, LogReply::Rows { last: 0, rows: Vec::new() }, at(102));
         assert!(!member.may_use(at(102)));
         assert_eq!(member.next_call(Lane::Control, at(200), || EPOCH), None);
         assert_eq!(member.next_call(Lane::Reading, at(200), || EPOCH), None);
@@ -523,11 +549,11 @@ mod tests {
         assert!(!member.may_use(at(100)), "there is an entry to be read");
         let (ticket, _) = call(&mut member, Lane::Reading, at(100));
         let entries = vec![Entry { sequence: 1, id: EntryId(9), by: Incarnation(2), what: 5 }];
-        member.answered(Lane::Reading, ticket, Reply::Entries { floor: 0, entries }, at(101));
+        member.answered(Lane::Reading, ticket, LogReply::Entries { floor: 0, entries }, at(101));
         assert!(member.may_use(at(109)), "from the call on");
         for now in [102, 104] {
             let (ticket, _) = call(&mut member, Lane::Control, at(now));
-            member.answered(Lane::Control, ticket, Reply::Rows { last: 2, rows: Vec::new() }, at(now));
+            member.answered(Lane::Control, ticket, LogReply::Rows { last: 2, rows: Vec::new() }, at(now));
         }
         assert!(member.may_use(at(109)) && !member.may_use(at(110)), "the second entry is missing");
         assert_eq!(member.next_call(Lane::Control, at(111), || EPOCH), None);

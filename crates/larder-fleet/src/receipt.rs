@@ -7,7 +7,7 @@ use crate::EntryId;
 
 /// How a member stands to a purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum MemberState {
     /// It has applied the purge.
     Applied,
     /// It has left, or its lease is over: it uses nothing that it has not asked for.
@@ -21,7 +21,7 @@ pub enum Standing {
 
 /// What has become of a purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Receipt {
+pub struct SharedPurge {
     /// The purge.
     pub id: EntryId,
     /// It stands in the log, and the others were looked at since. Else it is known here alone, and any member may use old copies.
@@ -30,5 +30,5 @@ pub struct Receipt {
     /// that this one never saw may hang meanwhile. Until then no purge is complete.
     pub knows_all: bool,
     /// The other members by name, in its order.
-    pub members: Vec<(Arc<str>, Standing)>,
+    pub members: Vec<(Arc<str>, MemberState)>,
 }

@@ -233,6 +233,21 @@ families! {
     TASKS = "larder_tasks" Gauge "tasks" ["worker"]
         "Tasks alive on a worker's runtime."
         "A check that none leak: idle, it returns to its base.";
+    FLEET_MEMBERS = "larder_fleet_members" Gauge "members" []
+        "Larders of the fleet that may use what they have stored, this one included."
+        "One that is missing asks the origin for everything, or is not running.";
+    FLEET_LEASE_SECONDS = "larder_fleet_lease_seconds" Gauge "seconds" []
+        "How long stored responses are used without hearing from Redis; 0: the origin is asked first, 9007199254740992: no end."
+        "It falls while Redis is away. At 0 the origin has all the load.";
+    FLEET_POSITION = "larder_fleet_position" Gauge "entries" []
+        "How many entries of the fleet's log are applied here."
+        "The difference between two members is how far one of them is behind.";
+    FLEET_INCOMPLETE = "larder_fleet_incomplete_purges" Gauge "purges" []
+        "Purges of this larder that some other member has not confirmed."
+        "Where it stays above 0, a member hangs or Redis is away.";
+    FLEET_SERVER_UP = "larder_fleet_server_up" Gauge "one" []
+        "1 while Redis answers the fleet's calls."
+        "At 0 purges stay here, and leases end.";
     BUILD_INFO = "larder_build_info" Gauge "one" ["version"]
         "Always 1; the version is in the label."
         "Which version runs where, and when that changed.";

@@ -22,6 +22,7 @@ mod facts;
 mod failure;
 mod fetch;
 mod fill;
+mod fleet;
 mod forward;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -54,6 +55,7 @@ mod uses;
 mod worker;
 mod worker_plan;
 
+pub use fleet::{FleetReceipt, MemberReceipt, Membership};
 pub use invalidation::{Heard, InvalidationKind, PredicateCounts, Reach};
 pub use labels::vocabulary;
 pub use larder_cache::purge::Scope;

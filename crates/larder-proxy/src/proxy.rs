@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use arc_swap::{ArcSwapOption, Guard};
 use larder_http::message::RequestHead;
@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 use crate::background::Background;
 use crate::collapse::Flights;
 use crate::failure::TurnedAway;
+use crate::fleet::{FleetReceipt, Membership};
 use crate::invalidation::{Belief, Heard, Invalidations, Joined, Reach, Trust, durable};
 use crate::losses::{Losses, Lost};
 use crate::not_stored::NotStored;
@@ -52,6 +53,8 @@ pub struct Proxy {
     pub(crate) purges: Purges,
     pub(crate) wrong_secrets: WrongSecrets,
     pub(crate) sweeps: Sweeps,
+    /// The fleet, where there is one.
+    pub(crate) fleet: OnceLock<Arc<dyn Membership>>,
     /// Places for pages that are put together for people.
     pub(crate) pages_for_people: Arc<Semaphore>,
 }
@@ -90,8 +93,34 @@ impl Proxy {
             purges: Purges::default(),
             wrong_secrets: WrongSecrets::default(),
             sweeps: Sweeps::default(),
+            fleet: OnceLock::new(),
             pages_for_people: Arc::new(Semaphore::new(PAGES_FOR_PEOPLE_MAX)),
         })
+    }
+
+    /// Purges together with a fleet from now on. Once only, and before anything is served.
+    pub fn join(&self, fleet: Arc<dyn Membership>) {
+        let _ = self.fleet.set(fleet);
+    }
+
+    /// Without a lease nothing that was fetched before this moment is used without asking the origin.
+    #[inline(always)]
+    pub(crate) fn heed_lease(&self) {
+        if let Some(fleet) = self.fleet.get() {
+            self.doubt_without_lease(fleet);
+        }
+    }
+
+    #[inline(never)]
+    fn doubt_without_lease(&self, fleet: &Arc<dyn Membership>) {
+        if !fleet.may_use() {
+            self.invalidations.doubt_all();
+        }
+    }
+
+    /// The log may have had purges that were never seen here.
+    pub fn doubt_stored(&self) {
+        self.invalidations.raise_floor_to_now();
     }
 
     /// How often requests were turned away before they had a site, by the word of `Cache-Status` and the log.
@@ -192,7 +221,13 @@ impl Proxy {
         let AuditEntry { id, dialect, by, mode, what, removed, .. } = receipt;
         let peer = receipt.peer.as_deref().unwrap_or("-");
         let line = format_args!("purge {id} by {peer} ({dialect}, {by}): {mode}, {what}; {removed} removed");
+        let missing = receipt.fleet.as_ref().and_then(FleetReceipt::why);
         match &receipt.why {
+            None if let Some(missing) = missing => self.diagnostics.warn(
+                "purge-incomplete",
+                id,
+                format_args!("{line}; not everywhere: {missing}"),
+            ),
             None => self.diagnostics.info("purge", id, line),
             Some(why) => {
                 self.diagnostics.warn("purge-not-held", id, format_args!("{line}; it may not hold: {why}"))

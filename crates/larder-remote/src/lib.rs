@@ -25,6 +25,7 @@ mod client;
 mod connect;
 mod deadline;
 mod error;
+pub mod fleet;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod key;

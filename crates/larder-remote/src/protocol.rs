@@ -13,7 +13,7 @@ use crate::address::{Address, Resolve};
 use crate::ask::Ask;
 use crate::connect::connect;
 use crate::memcached::{Conversation, Opened, open};
-use crate::redis::{Login, Multiplexed, log_in};
+use crate::redis::{Login, Multiplexed, Scanner, log_in};
 use crate::server::Server;
 
 /// What is spoken.
@@ -44,7 +44,10 @@ impl Dialer {
         let halves = connect(&self.address, &*self.names).await?;
         match &self.protocol {
             Protocol::Memcached => Ok(Session::Memcached(open(halves).await?, self.value_max)),
-            Protocol::Redis(login) => Ok(Session::Redis(log_in(halves, login, self.value_max).await?)),
+            Protocol::Redis(login) => {
+                let opened = log_in(halves, login, Scanner::new(self.value_max)).await?;
+                Ok(Session::Redis(Multiplexed::new(opened)))
+            }
         }
     }
 }

@@ -33,18 +33,18 @@ const NAMES_AT_ONCE: usize = 4;
 /// Values in other programs' memory, for the whole process.
 pub struct RemoteStore {
     terms: Terms,
-    members: Box<[Member]>,
+    members: Box<[QueuedServer]>,
     clock: Clock,
 }
 
 /// A server, and what waits for it.
-pub(crate) struct Member {
+pub(crate) struct QueuedServer {
     pub(crate) server: Arc<Server>,
     dialer: Arc<Dialer>,
     queue: Arc<Queue>,
 }
 
-impl Member {
+impl QueuedServer {
     /// A new way to it.
     pub(crate) fn link(&self, limits: Limits) -> Link {
         Link::new(Arc::clone(&self.server), Arc::clone(&self.dialer), limits)
@@ -63,7 +63,7 @@ impl RemoteStore {
         diagnostics: &Diagnostics,
     ) -> Result<Arc<Self>, RemoteError> {
         let terms = settings.into_terms()?;
-        let member = |address: &crate::Address| Member {
+        let member = |address: &crate::Address| QueuedServer {
             server: Arc::new(Server::new(terms.kind, address, diagnostics.clone())),
             dialer: Arc::new(Dialer {
                 protocol: terms.protocol.clone(),
@@ -86,7 +86,7 @@ impl RemoteStore {
             .build()
             .map_err(RemoteError::Thread)?;
         let timeout = self.terms.timeout;
-        let share = |member: &Member| {
+        let share = |member: &QueuedServer| {
             let link = member.link(Limits::unattended(timeout));
             (Arc::clone(&member.server), Arc::clone(&member.dialer), Arc::clone(&member.queue), link)
         };
@@ -194,7 +194,7 @@ impl RemoteStore {
 
     /// The figures of all servers, in the order of the settings.
     pub fn reports(&self) -> Vec<ServerReport> {
-        let report = |Member { server, queue, .. }: &Member| ServerReport {
+        let report = |QueuedServer { server, queue, .. }: &QueuedServer| ServerReport {
             kind: server.kind(),
             server: server.label().to_owned(),
             is_up: server.may_ask(),
@@ -207,7 +207,7 @@ impl RemoteStore {
 
     /// Adds the samples of all servers.
     pub fn expose(&self, store: &str, out: &mut Exposition) {
-        for Member { server, queue, .. } in &self.members {
+        for QueuedServer { server, queue, .. } in &self.members {
             server.counters().expose(store, server.label(), server.breaker(), queue.bytes(), out);
         }
     }
@@ -224,7 +224,7 @@ impl RemoteStore {
         self.terms.codings
     }
 
-    pub(crate) fn members(&self) -> &[Member] {
+    pub(crate) fn members(&self) -> &[QueuedServer] {
         &self.members
     }
 
@@ -233,7 +233,7 @@ impl RemoteStore {
         self.terms.ring.place(key.as_bytes())
     }
 
-    fn member(&self, key: &RemoteKey) -> Option<&Member> {
+    fn member(&self, key: &RemoteKey) -> Option<&QueuedServer> {
         self.members.get(self.place(key))
     }
 }

@@ -10,6 +10,7 @@
 //! Nothing here sleeps to wait for a condition; all waits are on events and have a time limit.
 
 pub mod client;
+pub mod dice;
 mod error;
 pub mod front;
 pub mod memcached;

@@ -136,6 +136,10 @@ impl RawRedis {
             request.extend_from_slice(b"\r\n");
         }
         self.stream.write_all(&request).unwrap();
+        self.reply()
+    }
+
+    fn reply(&mut self) -> Option<Vec<u8>> {
         let line = self.line();
         match line.strip_prefix('$') {
             Some("-1") => None,
@@ -148,6 +152,17 @@ impl RawRedis {
             }
             None => Some(line.into_bytes()),
         }
+    }
+
+    /// Sends a command that is answered with a flat list of strings, and reads them.
+    ///
+    /// # Errors
+    /// The text of the server's error.
+    pub fn ask_list(&mut self, command: &[&[u8]]) -> Result<Vec<Vec<u8>>, String> {
+        let line = String::from_utf8(self.ask(command).unwrap()).unwrap();
+        let Some(count) = line.strip_prefix('*') else { return Err(line) };
+        let count: usize = count.parse().unwrap();
+        Ok((0..count).map(|_| self.reply().unwrap()).collect())
     }
 
     fn line(&mut self) -> String {

@@ -29,6 +29,7 @@ use larder_store::{MemoryStoreSettings, Store};
 use larder_values::Values;
 
 mod assembly;
+pub(crate) mod fleet;
 mod origin;
 mod removed;
 mod site_fields;

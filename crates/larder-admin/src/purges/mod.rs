@@ -140,7 +140,7 @@ impl PurgeApi {
             Err(NotPurged::Busy) => {
                 refused(StatusCode::TOO_MANY_REQUESTS, "too many purges are under way".to_owned())
             }
-            Err(NotPurged::NotHeld { receipt, why }) => {
+            Err(NotPurged::NotHeld { receipt, why } | NotPurged::Incomplete { receipt, why }) => {
                 let response = match self {
                     Self::Own => content(StatusCode::SERVICE_UNAVAILABLE, JSON, receipt.json.clone()),
                     _ => refused(StatusCode::SERVICE_UNAVAILABLE, why),

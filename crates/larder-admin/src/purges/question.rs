@@ -50,6 +50,13 @@ pub enum NotPurged {
         /// Why, in words.
         why: String,
     },
+    /// It is in force here, and other larders of the fleet may use old responses still.
+    Incomplete {
+        /// What is known of it.
+        receipt: PurgeReceipt,
+        /// Who, in words.
+        why: String,
+    },
     /// larder's own fault.
     Broken(String),
 }

@@ -73,6 +73,10 @@ impl Larder for Running {
         Box::pin(std::future::ready(made))
     }
 
+    fn fleet(&self) -> Option<Bytes> {
+        None
+    }
+
     fn purges(&self) -> Bytes {
         "[]".into()
     }

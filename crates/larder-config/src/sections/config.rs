@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::schema::section::section;
 use crate::sections::defaults::Defaults;
+use crate::sections::fleet::Fleet;
 use crate::sections::limits::Limits;
 use crate::sections::log::Log;
 use crate::sections::origin::Origin;
@@ -53,6 +54,9 @@ section! {
         /// Where responses are kept, by name.
         stores: Vec<(Name, Store)>,
             why "A store named `default` exists, with the defaults below, unless it is declared.";
+        /// The larders that this one purges together with.
+        fleet: Option<Fleet> = ("none"),
+            why "A larder alone has nobody to tell.";
         /// The sites. An exact host beats the longest wildcard, which beats the site without `hosts`.
         sites as "site": Vec<Site> = required,
             why "Without a site there is nothing to serve.";

@@ -7,6 +7,7 @@ pub(crate) mod disk;
 pub(crate) mod edits;
 pub(crate) mod ejection;
 pub(crate) mod files;
+pub(crate) mod fleet;
 pub(crate) mod fragments;
 pub(crate) mod health;
 pub(crate) mod key;

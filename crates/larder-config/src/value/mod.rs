@@ -12,6 +12,7 @@ pub(crate) mod glob;
 pub(crate) mod harmless;
 pub(crate) mod hash_by;
 pub(crate) mod host;
+pub(crate) mod lease;
 pub(crate) mod lifetimes;
 pub(crate) mod matching;
 pub(crate) mod meaning;

@@ -35,6 +35,22 @@ macro_rules! name {
 }
 
 name! {
+    /// The name of a member of a fleet.
+    MemberName,
+    Text {
+        noun: "a name",
+        examples: r#""web-1", "cache1.example.org""#,
+        about: "One to 64 letters, digits, `-`, `_` and `.`.",
+        pattern: Some("^[A-Za-z0-9._-]{1,64}$"),
+    },
+    |text| {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        let fits = (1..=64).contains(&text.len()) && text.bytes().all(is_plain);
+        fits.then_some(()).ok_or_else(|| Some("1 to 64 letters, digits, \"-\", \"_\" and \".\"".to_owned()))
+    }
+}
+
+name! {
     /// The name of an origin or a store.
     Name,
     Text {

@@ -8,7 +8,7 @@
 
 #![allow(clippy::disallowed_macros, reason = "a test may panic where it cannot say how it went")]
 
-mod server;
+pub(crate) mod server;
 mod world;
 
 use std::time::Instant;

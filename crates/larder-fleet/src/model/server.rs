@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Call, Entry, Epoch, Incarnation, Lost, Place, Reply, Row};
+use crate::{Entry, Epoch, Incarnation, LogCall, LogReply, Lost, Place, Row};
 
 /// What lies in the server for a fleet.
 #[derive(Clone, Debug)]
-pub(super) struct Shared<W> {
+pub(crate) struct Shared<W> {
     epoch: Epoch,
     /// The server that it was made at.
     server: u64,
@@ -22,33 +22,33 @@ pub(super) struct Shared<W> {
 
 /// A server. What it keeps may be lost, and may come back as it was before.
 #[derive(Clone, Debug)]
-pub(super) struct Server<W> {
+pub(crate) struct Server<W> {
     /// Another one after each start and each promotion.
-    pub(super) identity: u64,
-    pub(super) shared: Option<Shared<W>>,
+    pub(crate) identity: u64,
+    pub(crate) shared: Option<Shared<W>>,
 }
 
 impl<W: Clone> Server<W> {
-    pub(super) fn call(&mut self, call: Call<W>) -> Reply<W> {
+    pub(crate) fn call(&mut self, call: LogCall<W>) -> LogReply<W> {
         match self.answer(call) {
             Ok(reply) => reply,
-            Err(lost) => Reply::Lost(lost),
+            Err(lost) => LogReply::Lost(lost),
         }
     }
 
-    fn answer(&mut self, call: Call<W>) -> Result<Reply<W>, Lost> {
+    fn answer(&mut self, call: LogCall<W>) -> Result<LogReply<W>, Lost> {
         Ok(match call {
-            Call::Attach { fresh, name, incarnation, lease, from } => {
+            LogCall::Attach { fresh, name, incarnation, lease, from } => {
                 self.attach(fresh, name, (incarnation, lease), from)
             }
-            Call::Renew { epoch, incarnation, applied } => {
+            LogCall::Renew { epoch, incarnation, applied } => {
                 let shared = self.of(epoch)?;
-                shared.beats += 1;
-                let beat = shared.beats;
+                let beat = shared.beats + 1;
                 shared.row(incarnation, applied)?.beat = beat;
-                Reply::Rows { last: shared.last, rows: shared.rows() }
+                shared.beats = beat;
+                LogReply::Rows { last: shared.last, rows: shared.rows() }
             }
-            Call::Append { epoch, incarnation, applied, purges } => {
+            LogCall::Append { epoch, incarnation, applied, purges } => {
                 let shared = self.of(epoch)?;
                 shared.row(incarnation, applied)?;
                 let first = shared.last + 1;
@@ -56,23 +56,23 @@ impl<W: Clone> Server<W> {
                     shared.last += 1;
                     shared.log.push_back(Entry { sequence: shared.last, id, by: incarnation, what });
                 }
-                Reply::Appended { first, rows: shared.rows() }
+                LogReply::Appended { first, rows: shared.rows() }
             }
-            Call::Read { epoch, after } => {
+            LogCall::Read { epoch, after } => {
                 let shared = self.of(epoch)?;
                 let entries = shared.log.iter().filter(|entry| entry.sequence > after).cloned().collect();
-                Reply::Entries { floor: shared.floor, entries }
+                LogReply::Entries { floor: shared.floor, entries }
             }
-            Call::Expire { epoch, incarnation, beat } => {
+            LogCall::Expire { epoch, incarnation, beat } => {
                 let shared = self.of(epoch)?;
                 if shared.rows.get(&incarnation).is_some_and(|row| row.beat == beat) {
                     shared.rows.remove(&incarnation);
                 }
-                Reply::Rows { last: shared.last, rows: shared.rows() }
+                LogReply::Rows { last: shared.last, rows: shared.rows() }
             }
-            Call::Leave { epoch, incarnation } => {
+            LogCall::Leave { epoch, incarnation } => {
                 self.of(epoch)?.rows.remove(&incarnation);
-                Reply::Left
+                LogReply::Left
             }
         })
     }
@@ -89,7 +89,7 @@ impl<W: Clone> Server<W> {
         name: Arc<str>,
         (incarnation, lease): (Incarnation, Option<Duration>),
         from: Option<(Epoch, Place)>,
-    ) -> Reply<W> {
+    ) -> LogReply<W> {
         let identity = self.identity;
         let keeps = |shared: &Shared<W>| {
             let has = |(epoch, place): (Epoch, Place)| epoch != shared.epoch || shared.has(place);
@@ -111,11 +111,16 @@ impl<W: Clone> Server<W> {
         let applied = from.filter(|(epoch, _)| *epoch == shared.epoch).map_or(0, |(_, place)| place.sequence);
         shared.beats += 1;
         shared.rows.insert(incarnation, Row { incarnation, name, beat: shared.beats, lease, applied });
-        Reply::Attached { epoch: shared.epoch, last: shared.last, floor: shared.floor, rows: shared.rows() }
+        LogReply::Attached {
+            epoch: shared.epoch,
+            last: shared.last,
+            floor: shared.floor,
+            rows: shared.rows(),
+        }
     }
 
     /// Cuts off all but the last so many entries.
-    pub(super) fn trim(&mut self, kept: usize) {
+    pub(crate) fn trim(&mut self, kept: usize) {
         let Some(shared) = &mut self.shared else { return };
         while shared.log.len() > kept {
             shared.floor = shared.log.pop_front().map_or(shared.floor, |entry| entry.sequence);

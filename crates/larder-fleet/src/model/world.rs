@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use larder_testkit::dice::Dice;
+
 use super::server::Server;
 use crate::{
-    Call, Effect, EntryId, Epoch, Incarnation, Lane, Member, MemberSettings, Position, Reply, Standing,
-    Ticket,
+    Effect, EntryId, Epoch, Incarnation, Lane, LogCall, LogReply, Member, MemberSettings, MemberState,
+    Position, SharedPurge, Ticket,
 };
 
 const MEMBERS: usize = 3;
@@ -19,30 +21,6 @@ const SPEEDS: [u32; 4] = [9956, 9990, 10_010, 10_044];
 const SNAPSHOTS_MAX: usize = 6;
 
 type What = u64;
-
-/// Random numbers that a seed brings back.
-struct Dice(u64);
-
-impl Dice {
-    fn draw(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        (self.draw() >> 11) % end.max(1)
-    }
-
-    fn percent(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-
-    fn name(&mut self) -> u128 {
-        u128::from(self.draw()) << 64 | u128::from(self.draw())
-    }
-}
 
 /// How often what is to be proved was put to the test.
 #[derive(Debug, Default)]
@@ -145,8 +123,8 @@ struct Message {
 }
 
 enum Content {
-    Call(usize, Call<What>),
-    Reply(Reply<What>),
+    LogCall(usize, LogCall<What>),
+    LogReply(LogReply<What>),
 }
 
 struct Purge {
@@ -194,7 +172,7 @@ impl World {
     pub(super) fn new(seed: u64, is_told: bool) -> Self {
         let server = Server { identity: 0, shared: None };
         let mut world = Self {
-            dice: Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
+            dice: Dice::new(seed),
             now: Duration::from_secs(1000),
             machines: vec![Machine { server, records: BTreeMap::new() }],
             master: 0,
@@ -307,7 +285,7 @@ impl World {
             let Some((ticket, call)) = sim.member.next_call(lane, now, || Epoch(fresh)) else { continue };
             sim.under_way.insert(lane, (ticket, true_now));
             if !sim.is_cut_off && (self.is_quiet || !dice.percent(4)) {
-                let (content, incarnation) = (Content::Call(sim.sees, call), self.run_of[at]);
+                let (content, incarnation) = (Content::LogCall(sim.sees, call), self.run_of[at]);
                 self.messages.push(Message { to: at, incarnation, lane, ticket, sent: true_now, content });
             }
         }
@@ -324,17 +302,17 @@ impl World {
         let message = self.messages.remove(which);
         let at = message.to;
         let content = match message.content {
-            Content::Call(sees, call) => {
+            Content::LogCall(sees, call) => {
                 // What arrives late is done nevertheless.
                 self.tell(|| format!("web-{at} sent {:?}: {call:?}", message.sent));
                 let reply = self.machines[sees].server.call(call);
                 // A server that is no master any more is not believed.
                 if sees == self.master && (self.is_quiet || !self.dice.percent(4)) {
-                    self.messages.push(Message { content: Content::Reply(reply), ..message });
+                    self.messages.push(Message { content: Content::LogReply(reply), ..message });
                 }
                 return;
             }
-            Content::Reply(reply) => reply,
+            Content::LogReply(reply) => reply,
         };
         let (now, true_now) = (self.clock(at), self.now);
         if self.run_of[at] != message.incarnation || self.members[at].is_cut_off {
@@ -342,7 +320,7 @@ impl World {
         }
         if self.members[at].is_frozen {
             // It finds the reply when it goes on.
-            self.messages.push(Message { content: Content::Reply(content), ..message });
+            self.messages.push(Message { content: Content::LogReply(content), ..message });
             return;
         }
         self.tell(|| format!("web-{at} sent {:?}, answered {content:?}", message.sent));
@@ -379,7 +357,7 @@ impl World {
                     // What is under way was asked for before.
                     sim.fetching.clear();
                 }
-                Effect::Complete(id) => {
+                Effect::Complete(SharedPurge { id, .. }) => {
                     let others = self.others_may_use(at);
                     let true_now = self.now;
                     if let Some(purge) = self.purges.get_mut(&id) {
@@ -467,8 +445,8 @@ impl World {
         let left_out = |(id, purge): (&EntryId, &Purge)| {
             let by = self.run_of.iter().position(|run| *run == purge.by).filter(|by| *by != at)?;
             let receipt = self.members[by].member.receipt(*id, self.clock(by))?;
-            let is_named = |(name, standing): &(Arc<str>, Standing)| {
-                **name == *format!("web-{}", sim.name) && matches!(standing, Standing::Silent { .. })
+            let is_named = |(name, standing): &(Arc<str>, MemberState)| {
+                **name == *format!("web-{}", sim.name) && matches!(standing, MemberState::Silent { .. })
             };
             let is_said = receipt.is_shared && receipt.knows_all;
             (is_said && !receipt.members.iter().any(is_named)).then_some(receipt)

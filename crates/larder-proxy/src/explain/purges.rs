@@ -55,7 +55,7 @@ impl Worker {
 }
 
 fn told(record: &Record, predicate: &Predicate, now: Now) -> ExplainedPurge {
-    let entry = record.receipt();
+    let entry = record.receipt(None);
     let age = std::time::Duration::from_millis(now.wall.0.saturating_sub(entry.at_ms));
     ExplainedPurge {
         age_seconds: seconds(age),

@@ -60,6 +60,16 @@ impl Invalidations {
         self.predicates.raise_floor(number);
     }
 
+    /// Nothing that was fetched before is proven to be good: purges may have been missed.
+    pub(crate) fn raise_floor_to_now(&self) {
+        self.predicates.raise_floor(self.next());
+    }
+
+    /// The same for one request, which comes at a time when purges may be missed. It is not counted as a loss of predicates.
+    pub(crate) fn doubt_all(&self) {
+        self.predicates.doubt(self.next());
+    }
+
     /// Whether any predicate is kept, or a floor.
     pub(crate) fn has_predicates(&self) -> bool {
         let counts = self.predicates.counts();

@@ -340,6 +340,14 @@ impl Predicates {
         self.publish(&mut held, Entered::Other, floor);
     }
 
+    /// The same, where that is no loss.
+    pub(super) fn doubt(&self, number: u64) {
+        let mut held = self.held.write();
+        held.floor = held.floor.max(number);
+        let floor = held.floor;
+        self.publish(&mut held, Entered::Other, floor);
+    }
+
     /// Under the lock still: a look that finds the new state finds what it stands for.
     fn publish(&self, held: &mut State, entered: Entered, number: u64) {
         self.latest.fetch_max(number, Ordering::AcqRel);

@@ -21,11 +21,13 @@ use larder_store::{CacheKey, Store};
 use parking_lot::Mutex;
 
 use super::{StoredFile, StoredTree};
+use crate::fleet::{self, Entry, FleetReceipt};
 use crate::invalidation::{self, InvalidationKind, PredicateCounts, UnderWay, how, note_of};
 use crate::key;
+use crate::proxy::Proxy;
 use crate::purges::{
-    AuditEntry, Order, PurgeEnd, PurgeError, PurgePart, PurgeRefusal, Record, Sender, by_fields, first_of,
-    text_of,
+    AuditEntry, Dialect, Order, PurgeEnd, PurgeError, PurgePart, PurgeRefusal, Record, Sender, by_fields,
+    first_of, text_of,
 };
 use crate::worker::Worker;
 
@@ -35,6 +37,9 @@ const SYNC_TIME: Duration = Duration::from_secs(30);
 const TRIES_MAX: u32 = 60;
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// What lets in a purge of another larder of the fleet.
+const BY_FLEET: &str = "fleet";
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -59,15 +64,35 @@ impl Worker {
         let (worker, mode, wait) = (Arc::clone(self), order.mode, order.wait.unwrap_or(SYNC_TIME));
         let purging = tokio::spawn(async move {
             let _place = place;
-            worker.apply(predicates, (mode, wait), sender).await
+            let manner = (mode, wait, Shared::WithOthers);
+            worker.apply(predicates, manner, sender).await
         });
         purging.await.unwrap_or(Err(PurgeError::Lost))
+    }
+
+    /// Applies what another larder of the fleet has purged; an entry of its log. Returns once the journals hold that, or after a time.
+    ///
+    /// # Cancel safety
+    /// Dropped before it was polled, nothing has happened. Dropped after that, it is in force and may not hold after a crash.
+    pub async fn purge_of_fleet(self: Arc<Self>, entry: &[u8]) {
+        let predicates = match fleet::read(entry) {
+            Entry::Purge(predicates) => predicates,
+            Entry::Invalidation(predicates) => {
+                // As where it was made, nobody waits for the journals, and it is in no list of purges.
+                self.enter(&self.proxy.begin_invalidation(), &predicates);
+                return;
+            }
+        };
+        let mode = predicates.first().map_or(Mode::Hard, |predicate| predicate.mode);
+        let sender = Sender { dialect: Dialect::Api, peer: None, by: BY_FLEET };
+        // What does not hold was told of, and is tried on.
+        let _ = self.apply(predicates, (mode, SYNC_TIME, Shared::FromOthers), sender).await;
     }
 
     async fn apply(
         self: Arc<Self>,
         predicates: Vec<Predicate>,
-        (mode, wait): (Mode, Duration),
+        (mode, wait, shared): (Mode, Duration, Shared),
         sender: Sender,
     ) -> Result<AuditEntry, PurgeError> {
         let begun = Instant::now();
@@ -87,9 +112,15 @@ impl Worker {
         match sender.by {
             // On the admin's thread, which counts in cells of its own.
             "admin" => self.proxy.metrics.process().invalidated(&kind),
+            // On the fleet's, which has none.
+            BY_FLEET => {}
             _ => self.metrics.invalidated(&kind),
         }
         let at = self.proxy.clock.now().wall;
+        let sharing = match shared {
+            Shared::WithOthers => self.proxy.share(&predicates),
+            Shared::FromOthers => None,
+        };
         let record = Arc::new(Record {
             id: self.proxy.purges.id(at.0),
             at,
@@ -104,6 +135,7 @@ impl Worker {
             by_fields: by_fields(&predicates),
             by_hand: AtomicU64::new(0),
             ended: Mutex::default(),
+            sharing,
         });
         let purges = &self.proxy.purges;
         purges.counts.objects(removed);
@@ -123,11 +155,17 @@ impl Worker {
         for predicate in &predicates {
             purges.counts.purged(predicate.what.kind(), predicate.mode, record.sender.dialect, held.is_ok());
         }
-        self.proxy.tell_of_purge(&record.receipt());
-        match held {
-            Ok(()) => Ok(record.receipt()),
-            Err(why) => {
-                let receipt = Box::new(record.receipt());
+        if let Some(sharing) = &record.sharing {
+            self.proxy.await_fleet(sharing).await;
+        }
+        let receipt = self.proxy.purge_receipt(&record);
+        self.proxy.tell_of_purge(&receipt);
+        let missing = receipt.fleet.as_ref().and_then(FleetReceipt::why);
+        match (held, missing) {
+            (Ok(()), None) => Ok(receipt),
+            (Ok(()), Some(why)) => Err(PurgeError::Incomplete { receipt: Box::new(receipt), why }),
+            (Err(why), _) => {
+                let receipt = Box::new(receipt);
                 tokio::spawn(try_on(stores, filed, record));
                 Err(PurgeError::NotHeld { receipt, why })
             }
@@ -224,17 +262,31 @@ impl Worker {
 
     /// The last purges, newest first.
     pub fn purges(&self) -> Vec<AuditEntry> {
-        self.proxy.purges.receipts()
+        self.proxy.purges.audit.all().iter().map(|record| self.proxy.purge_receipt(record)).collect()
     }
 
     /// The purge of this name, where it is among the last.
     pub fn purge_of(&self, id: &str) -> Option<AuditEntry> {
-        self.proxy.purges.receipt(id)
+        self.proxy.purges.audit.find(id).map(|record| self.proxy.purge_receipt(&record))
     }
 
     /// How many predicates are kept.
     pub fn predicates(&self) -> PredicateCounts {
         self.proxy.invalidations.predicate_counts()
+    }
+}
+
+/// Whether the fleet is told of a purge, or has told it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shared {
+    WithOthers,
+    FromOthers,
+}
+
+impl Proxy {
+    /// A purge as it is now.
+    fn purge_receipt(&self, record: &Record) -> AuditEntry {
+        record.receipt(self.fleet_receipt(record.sharing.as_ref()))
     }
 }
 

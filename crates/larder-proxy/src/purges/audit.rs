@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::dialect::Dialect;
+use crate::fleet::{FleetReceipt, Sharing};
 
 /// Purges that are remembered.
 const PURGES_MAX: usize = 1000;
@@ -57,6 +58,8 @@ pub(crate) struct Record {
     /// Plain files within these scopes that people put there, as far as they were met.
     pub(crate) by_hand: AtomicU64,
     pub(crate) ended: Mutex<Option<PurgeEnd>>,
+    /// What it is in the fleet, where there is one.
+    pub(crate) sharing: Option<Sharing>,
 }
 
 /// How a purge ended.
@@ -100,6 +103,9 @@ pub struct AuditEntry {
     pub why: Option<String>,
     /// How long it took until all journals had it, in milliseconds.
     pub took_ms: Option<f64>,
+    /// How the other larders of the fleet stand to it; absent without a fleet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<FleetReceipt>,
 }
 
 // Of this shape for serde.
@@ -116,8 +122,8 @@ pub(crate) fn by_fields(predicates: &[Predicate]) -> Box<[Arc<Scope>]> {
 }
 
 impl Record {
-    /// As it is now.
-    pub(crate) fn receipt(&self) -> AuditEntry {
+    /// As it is now, here and in the fleet.
+    pub(crate) fn receipt(&self, fleet: Option<FleetReceipt>) -> AuditEntry {
         let ended = self.ended.lock().clone();
         AuditEntry {
             id: self.id.to_string(),
@@ -134,6 +140,7 @@ impl Record {
             held: ended.as_ref().map(|ended| ended.not_held.is_none()),
             why: ended.as_ref().and_then(|ended| ended.not_held.clone()),
             took_ms: ended.map(|ended| ended.took.as_secs_f64() * 1000.0),
+            fleet,
         }
     }
 }

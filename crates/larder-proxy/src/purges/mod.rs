@@ -42,6 +42,14 @@ pub enum PurgeError {
         /// Why.
         why: String,
     },
+    /// It is in force here, and some other larder of the fleet may use old responses still. It goes on.
+    #[error("purged here, but not everywhere: {why}")]
+    Incomplete {
+        /// What was done.
+        receipt: Box<AuditEntry>,
+        /// Who is missing, in words.
+        why: String,
+    },
     /// The task that did it is lost.
     #[error("the purge was lost")]
     Lost,
@@ -113,15 +121,6 @@ impl Purges {
                 record.by_hand.fetch_add(1, Ordering::Relaxed);
             }
         });
-    }
-
-    /// The last purges, newest first.
-    pub(crate) fn receipts(&self) -> Vec<AuditEntry> {
-        self.audit.all().iter().map(|record| record.receipt()).collect()
-    }
-
-    pub(crate) fn receipt(&self, id: &str) -> Option<AuditEntry> {
-        self.audit.find(id).map(|record| record.receipt())
     }
 }
 

@@ -64,6 +64,7 @@ pub(super) fn first(
     now: Now,
 ) -> Result<Used, Box<FirstLook>> {
     let key = key::key(&exchange.asked.head, &exchange.settings().key, &context.content);
+    context.worker.proxy.heed_lease();
     let since = context.worker.proxy.invalidations.forgotten();
     let look = Look { context, exchange, key: &key, arrived: None, since, now, has_asked: false };
     match look.at_once() {

@@ -139,6 +139,8 @@ fn invalidation(
             }
             kept = kept.filter(|_| was_good).map(|kept| kept.after_invalidating(number));
         }
+        let targets = named.iter().map(Target::as_str);
+        proxy.share_unsafe(&head, targets, answer.map(|answer| &answer.fields));
         let forms: Vec<Target> = named.iter().flat_map(|target| site.forms(target, key::normalise)).collect();
         let cause = kept.as_ref().map(post::ForGet::guard);
         let flights = &proxy.flights;

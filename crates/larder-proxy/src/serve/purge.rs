@@ -166,6 +166,10 @@ impl AskingPeer {
                 let receipt = Some(named(&receipt));
                 Said { receipt, ..Said::of(PurgeAnswer::not_held(why), "purge-not-held") }
             }
+            Err(PurgeError::Incomplete { receipt, why }) => {
+                let receipt = Some(named(&receipt));
+                Said { receipt, ..Said::of(PurgeAnswer::not_held(why), "purge-incomplete") }
+            }
             Err(error @ PurgeError::Lost) => {
                 Said::of(PurgeAnswer::not_held(error.to_string()), "purge-not-held")
             }

@@ -22,9 +22,9 @@ pub(super) struct Checked {
 }
 
 impl Checked {
-    /// Lets strings of up to `value_max` bytes pass.
-    pub(super) fn new(reader: Reader, value_max: usize, account: Arc<Account>) -> Self {
-        Self { reader, scanner: Scanner::new(value_max), account }
+    /// Lets pass what `scanner` does.
+    pub(super) fn new(reader: Reader, scanner: Scanner, account: Arc<Account>) -> Self {
+        Self { reader, scanner, account }
     }
 }
 

@@ -1,11 +1,12 @@
 //! A new connection to Redis, up to the first reply on it.
 //!
-//! In: a socket, and who larder is there. Out: a connection that the library reads, behind a check of all that the server sends. The
+//! In: a socket, and who larder is there. Out: a connection that the library reads ([`LoggedIn`]), behind a check of all that the server sends. The
 //! library sends user, password and database. `PING` is asked last, so a connection counts as made when the server has replied: a hung one
 //! accepts connections all the same. A server that wants a password, or still loads its data, is not well.
 //! The time limit is the caller's.
 
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use ::redis::aio::MultiplexedConnection;
@@ -13,8 +14,8 @@ use ::redis::{AsyncConnectionConfig, RedisConnectionInfo, RedisError, cmd};
 
 use super::account::Account;
 use super::checked::Checked;
-use super::multiplexed::Multiplexed;
 use super::reply::pong;
+use super::scan::Scanner;
 use crate::ask::OUTSTANDING_MAX;
 use crate::connect::{Reader, Writer};
 use crate::reply::Reply;
@@ -44,6 +45,16 @@ impl Login {
     }
 }
 
+/// What reads and writes. It ends with the connection.
+pub(super) type Driver = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A connection that has had its first reply. Nothing is read or written while the driver is not polled.
+pub(crate) struct LoggedIn {
+    pub(super) connection: MultiplexedConnection,
+    pub(super) driver: Driver,
+    pub(super) account: Arc<Account>,
+}
+
 /// Logs in, and has a reply.
 ///
 /// # Errors
@@ -54,11 +65,11 @@ impl Login {
 pub(crate) async fn log_in(
     (reader, writer): (Reader, Writer),
     login: &Login,
-    value_max: usize,
-) -> io::Result<Multiplexed> {
+    scanner: Scanner,
+) -> io::Result<LoggedIn> {
     let rounds = 1 + usize::from(login.may_be_repeated);
     let account = Arc::new(Account::new(rounds * login.commands + 1));
-    let stream = tokio::io::join(Checked::new(reader, value_max, Arc::clone(&account)), writer);
+    let stream = tokio::io::join(Checked::new(reader, scanner, Arc::clone(&account)), writer);
     // Callers have time limits of their own, and there is room for as many requests as may be outstanding.
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(None)
@@ -66,7 +77,7 @@ pub(crate) async fn log_in(
         .set_pipeline_buffer_size(OUTSTANDING_MAX);
     let made = MultiplexedConnection::new_with_config(&login.info, stream, config).await;
     let (mut connection, driver) = made.map_err(|error| said(&account, &error))?;
-    let mut driver = Box::pin(driver);
+    let mut driver: Driver = Box::pin(driver);
     let ping = cmd("PING");
     let reply = tokio::select! {
         biased;
@@ -84,7 +95,7 @@ pub(crate) async fn log_in(
         return Err(rubbish());
     }
     account.forgive();
-    Ok(Multiplexed::new(connection, driver, account))
+    Ok(LoggedIn { connection, driver, account })
 }
 
 /// What the library says, or why the connection has ended.

@@ -8,6 +8,7 @@
 //! Deliberately absent: TLS, several servers (Cluster, Sentinel), RESP3, and subscriptions.
 
 mod account;
+mod caller;
 mod checked;
 mod exchange;
 mod expiry;
@@ -17,9 +18,9 @@ mod reply;
 mod scan;
 mod settings;
 
+pub(crate) use caller::{CallError, Caller};
 pub(crate) use expiry::expires;
 pub(crate) use login::{Login, log_in};
 pub(crate) use multiplexed::Multiplexed;
-#[cfg(feature = "fuzzing")]
-pub(crate) use scan::Scanner;
+pub(crate) use scan::{Lists, Scanner};
 pub use settings::{Password, RedisSettings};

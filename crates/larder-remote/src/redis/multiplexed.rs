@@ -11,38 +11,31 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use ::redis::aio::MultiplexedConnection;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 
-use super::account::Account;
 use super::exchange::exchange;
+use super::login::LoggedIn;
 use crate::ask::Ask;
 use crate::error::Failure;
 use crate::server::Server;
 
-/// What reads and writes. It ends with the connection.
-type Driver = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// A request whose replies have not come, up to whether the connection may go on.
 type Exchange<'a> = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>>;
 
 /// See the head of the file.
-pub(crate) struct Multiplexed {
-    connection: MultiplexedConnection,
-    driver: Driver,
-    account: Arc<Account>,
-}
+pub(crate) struct Multiplexed(LoggedIn);
 
 impl Multiplexed {
-    pub(super) fn new(connection: MultiplexedConnection, driver: Driver, account: Arc<Account>) -> Self {
-        Self { connection, driver, account }
+    pub(crate) fn new(opened: LoggedIn) -> Self {
+        Self(opened)
     }
 
     /// Ends with the connection, or when nobody can ask any more.
     pub(crate) async fn run(self, server: &Server, first: Ask, asks: &mut UnboundedReceiver<Ask>) {
-        let Self { connection, mut driver, account } = self;
+        let LoggedIn { connection, mut driver, account } = self.0;
         let mut exchanges = FuturesUnordered::new();
         let begin = |ask: Ask| exchange(server, connection.clone(), Arc::clone(&account), ask);
         let mut ended = put(server, &mut exchanges, first, begin).await;

@@ -2,7 +2,8 @@
 //!
 //! In: bytes as they come, cut anywhere. Out: how many replies have ended with them; or that what comes is none that larder asked for.
 //! The library that reads the replies collects whatever is announced: strings of any length, lines without an end, lists
-//! within lists. Here they end before it sees them. larder asks for strings, numbers and lines alone.
+//! within lists. Here they end before it sees them. For values larder asks for strings, numbers and lines alone; what scripts and
+//! streams answer is lists of these, within their own bounds ([`Lists`]).
 //! A line takes at most [`LINE_MAX`] bytes. A length is digits and nothing else.
 //! Pure: no socket, no clock. Protocol: redis.io/docs/latest/develop/reference/protocol-spec.
 
@@ -13,11 +14,32 @@ const LINE_MAX: usize = 4096;
 /// The end of every line and string.
 const LINE_END: &[u8] = b"\r\n";
 
+/// What lists may be part of a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lists {
+    /// How many may lie within each other.
+    pub(crate) nested: usize,
+    /// Elements of all lists of a reply.
+    pub(crate) elements: usize,
+    /// Bytes of all strings of a reply.
+    pub(crate) bytes: usize,
+}
+
+impl Lists {
+    /// None at all.
+    pub(crate) const NONE: Self = Self { nested: 0, elements: 0, bytes: usize::MAX };
+}
+
 /// Follows the replies of one connection.
 #[derive(Debug)]
 pub(crate) struct Scanner {
     state: State,
     value_max: usize,
+    lists: Lists,
+    /// How many elements are missing of each list that has begun, the outermost first.
+    missing: Vec<usize>,
+    /// What the reply that has begun may have still.
+    left: Lists,
 }
 
 #[derive(Debug)]
@@ -31,9 +53,14 @@ enum State {
 }
 
 impl Scanner {
-    /// Lets strings of up to `value_max` bytes pass.
+    /// Lets strings of up to `value_max` bytes pass, and no list.
     pub(crate) fn new(value_max: usize) -> Self {
-        Self { state: State::Line(Vec::new()), value_max }
+        Self::with_lists(value_max, Lists::NONE)
+    }
+
+    /// The same, and these lists.
+    pub(crate) fn with_lists(value_max: usize, lists: Lists) -> Self {
+        Self { state: State::Line(Vec::new()), value_max, lists, missing: Vec::new(), left: lists }
     }
 
     /// How many replies end within `bytes`.
@@ -48,16 +75,20 @@ impl Scanner {
                     line.push(*first);
                     bytes = rest;
                     if line.ends_with(LINE_END) {
-                        self.state = match announced(line, self.value_max)? {
-                            Some(length) => State::Body(length),
-                            None => {
-                                ended += 1;
-                                State::Line(Vec::new())
+                        let announced = announced(line, self.value_max)?;
+                        self.state = State::Line(Vec::new());
+                        match announced {
+                            Announced::Body(length) => {
+                                self.left.bytes =
+                                    self.left.bytes.checked_sub(length).ok_or(Failure::TooLarge)?;
+                                self.state = State::Body(length);
+                                self.skip_empty_body();
                             }
-                        };
-                        self.skip_empty_body();
+                            Announced::List(elements) => ended += self.begin_list(elements)?,
+                            Announced::Nothing => ended += self.element_ends(),
+                        }
                     } else if line.len() > LINE_MAX
-                        || !matches!(line.first(), Some(b'+' | b'-' | b':' | b'$'))
+                        || !matches!(line.first(), Some(b'+' | b'-' | b':' | b'$' | b'*'))
                     {
                         return Err(Failure::Malformed);
                     }
@@ -72,8 +103,8 @@ impl Scanner {
                     bytes = rest;
                     match ending.split_first() {
                         Some((expected, [])) if expected == first => {
-                            ended += 1;
                             self.state = State::Line(Vec::new());
+                            ended += self.element_ends();
                         }
                         Some((expected, missing)) if expected == first => *ending = missing,
                         _ => return Err(Failure::Malformed),
@@ -84,6 +115,32 @@ impl Scanner {
         Ok(ended)
     }
 
+    /// How many replies have ended with it: one, where a list is empty and the whole reply.
+    fn begin_list(&mut self, elements: usize) -> Result<usize, Failure> {
+        if self.missing.len() == self.lists.nested {
+            return Err(Failure::Malformed);
+        }
+        self.left.elements = self.left.elements.checked_sub(elements).ok_or(Failure::TooLarge)?;
+        if elements == 0 {
+            return Ok(self.element_ends());
+        }
+        self.missing.push(elements);
+        Ok(0)
+    }
+
+    /// Ends every list that has all of its elements now. How many replies have ended.
+    fn element_ends(&mut self) -> usize {
+        while let Some(missing) = self.missing.last_mut() {
+            *missing -= 1;
+            if *missing > 0 {
+                return 0;
+            }
+            self.missing.pop();
+        }
+        self.left = self.lists;
+        1
+    }
+
     fn skip_empty_body(&mut self) {
         if matches!(self.state, State::Body(0)) {
             self.state = State::Ending(LINE_END);
@@ -91,26 +148,44 @@ impl Scanner {
     }
 }
 
-/// The length of the string that a whole line announces; `None` where the line is the whole reply.
-fn announced(line: &[u8], value_max: usize) -> Result<Option<usize>, Failure> {
+/// What follows a line.
+enum Announced {
+    Nothing,
+    /// A string of so many bytes.
+    Body(usize),
+    /// So many elements.
+    List(usize),
+}
+
+fn announced(line: &[u8], value_max: usize) -> Result<Announced, Failure> {
     let text = line.strip_suffix(LINE_END).unwrap_or(line);
     match text.split_first() {
-        Some((b'$', b"-1") | (b'+' | b'-', _)) => Ok(None),
+        Some((b'$', b"-1") | (b'+' | b'-', _)) => Ok(Announced::Nothing),
+        Some((b'*', b"-1")) => Ok(Announced::List(0)),
         Some((b':', number)) => {
             let digits = number.strip_prefix(b"-").unwrap_or(number);
             // 19 digits are what 64 bits hold.
             let is_number = (1..=19).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
-            if is_number { Ok(None) } else { Err(Failure::Malformed) }
+            if is_number { Ok(Announced::Nothing) } else { Err(Failure::Malformed) }
         }
-        Some((b'$', digits)) if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) => {
-            let length = digits.iter().try_fold(0_usize, |length, digit| {
-                length.checked_mul(10)?.checked_add(usize::from(digit - b'0'))
-            });
+        Some((b'$', digits)) => {
             // What does not fit into a number is too large as well.
-            length.filter(|length| *length <= value_max).map(Some).ok_or(Failure::TooLarge)
+            let length = count(digits)?.filter(|length| *length <= value_max);
+            length.map(Announced::Body).ok_or(Failure::TooLarge)
         }
+        Some((b'*', digits)) => count(digits)?.map(Announced::List).ok_or(Failure::TooLarge),
         _ => Err(Failure::Malformed),
     }
+}
+
+/// A number of decimal digits; none where it is larger than any.
+fn count(digits: &[u8]) -> Result<Option<usize>, Failure> {
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return Err(Failure::Malformed);
+    }
+    Ok(digits
+        .iter()
+        .try_fold(0_usize, |count, digit| count.checked_mul(10)?.checked_add(usize::from(digit - b'0'))))
 }
 
 #[cfg(test)]
@@ -181,6 +256,29 @@ mod tests {
         check(format!("${VALUE_MAX}\r\n{}\r\n", "a".repeat(VALUE_MAX)).as_bytes(), Ok(1));
         check(format!("${}\r\n", VALUE_MAX + 1).as_bytes(), Err(Failure::TooLarge));
         check(b"$99999999999999999999999999999999\r\n", Err(Failure::TooLarge));
+    }
+
+    #[test]
+    fn lists_are_followed_within_their_bounds() {
+        let lists = Lists { nested: 3, elements: 6, bytes: 12 };
+        let check = |bytes: &[u8], expected| {
+            for step in [1, 2, 3, bytes.len()] {
+                let mut scanner = Scanner::with_lists(VALUE_MAX, lists);
+                let ended: Result<usize, _> = bytes.chunks(step).map(|piece| scanner.scan(piece)).sum();
+                assert_eq!(ended, expected, "{} by {step}", bytes.escape_ascii());
+            }
+        };
+        check(b"*0\r\n*-1\r\n$-1\r\n", Ok(3));
+        check(b"*2\r\n$1\r\na\r\n:1\r\n+OK\r\n", Ok(2));
+        check(b"*1\r\n*2\r\n*0\r\n*1\r\n$3\r\nabc\r\n", Ok(1));
+        check(b"*1\r\n*2\r\n*0\r\n*1\r\n$3\r\nabc", Ok(0));
+        check(b"*2\r\n$0\r\n\r\n", Ok(0));
+        check(b"*3\r\n+a\r\n+b\r\n+c\r\n*4\r\n+a\r\n+b\r\n+c\r\n+d\r\n", Ok(2));
+        check(b"*1\r\n*1\r\n*1\r\n*1\r\n", Err(Failure::Malformed));
+        check(b"*-2\r\n", Err(Failure::Malformed));
+        check(b"*7\r\n", Err(Failure::TooLarge));
+        check(b"*3\r\n*3\r\n*1\r\n", Err(Failure::TooLarge));
+        check(b"*2\r\n$6\r\nabcdef\r\n$7\r\n", Err(Failure::TooLarge));
     }
 
     fn reply() -> impl Strategy<Value = Vec<u8>> {

@@ -9,6 +9,7 @@ mod ended;
 pub(crate) mod exit;
 mod explain;
 mod export;
+mod fleet;
 mod fsck;
 mod get;
 mod ls;
@@ -49,6 +50,8 @@ enum Command {
     Get(get::GetArguments),
     /// Purge what a running larder has stored: by URL, tag, prefix, pattern, host, or all of it
     Purge(purge::PurgeArguments),
+    /// The larders that purge together with a running one
+    Fleet(fleet::FleetArguments),
     /// The last purges of a running larder: when, who, what, and how many responses went
     Purges(purges::PurgesArguments),
     /// Take what is stored under URLs out of a running larder, from all its stores
@@ -78,6 +81,7 @@ pub fn main() -> ExitCode {
         Command::Ls(arguments) => ls::ls(&arguments),
         Command::Get(arguments) => get::get(&arguments),
         Command::Purge(arguments) => purge::purge(&arguments),
+        Command::Fleet(arguments) => fleet::fleet(&arguments),
         Command::Purges(arguments) => purges::purges(&arguments),
         Command::Rm(arguments) => rm::rm(&arguments),
         Command::Warm(arguments) => warm::command(&arguments),

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
+use larder_proxy::FleetReceipt;
 use larder_proxy::purges::AuditEntry;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -85,7 +86,7 @@ async fn purged(arguments: &PurgeArguments) -> Result<u8, NotPurged> {
         return Ok(if status == StatusCode::OK { exit::SUCCESS } else { exit::FAILURE });
     };
     if status != StatusCode::OK {
-        say("larder: not warmed: the purge may not hold");
+        say("larder: not warmed: the purge may not hold, or not everywhere");
         return Ok(exit::FAILURE);
     }
     let others = warming::others(arguments);
@@ -176,7 +177,19 @@ fn told(receipt: &AuditEntry) -> String {
         (None, Some(took)) => format!("written down after {took:.1} ms"),
         (None, None) => "not written down yet".to_owned(),
     };
-    printable(&format!("purged {many}{soft}: {}; {gone} removed so far; {held}", receipt.what))
+    let everywhere =
+        receipt.fleet.as_ref().map_or_else(String::new, |fleet| "; ".to_owned() + &in_fleet(fleet));
+    printable(&format!("purged {many}{soft}: {}; {gone} removed so far; {held}{everywhere}", receipt.what))
+}
+
+/// How the fleet stands to a purge.
+pub(super) fn in_fleet(fleet: &FleetReceipt) -> String {
+    let applied: Vec<&str> = fleet.applied().collect();
+    let applied = if applied.is_empty() { String::new() } else { format!(" and on {}", applied.join(", ")) };
+    match fleet.why() {
+        None => format!("complete: applied here{applied}"),
+        Some(why) => format!("applied here{applied}; not complete: {why}"),
+    }
 }
 
 /// Asks for the last purges.

@@ -11,7 +11,7 @@ use super::admin::{AdminArguments, AdminClientError, run};
 use super::ended::failed;
 use super::exit;
 use super::output::{print_all, printable};
-use super::purge::{ago, last, one};
+use super::purge::{ago, in_fleet, last, one};
 use super::table::{Lean, Table};
 
 #[derive(Debug, clap::Args)]
@@ -48,7 +48,8 @@ pub(super) fn purges(arguments: &PurgesArguments) -> ExitCode {
         (false, Some(_)) => receipts.first().map(whole).unwrap_or_default(),
     };
     let printed = print_all(text.as_bytes());
-    let is_held = receipts.iter().all(|receipt| receipt.held != Some(false));
+    let is_complete = |receipt: &AuditEntry| receipt.fleet.as_ref().is_none_or(|fleet| fleet.complete);
+    let is_held = receipts.iter().all(|receipt| receipt.held != Some(false) && is_complete(receipt));
     match arguments.id.is_none() || is_held {
         true => printed,
         false => ExitCode::from(exit::FAILURE),
@@ -111,5 +112,6 @@ fn whole(receipt: &AuditEntry) -> String {
             receipt.why.as_ref().map_or_else(String::new, |why| format!(": {why}"))
         ),
     ];
-    lines.iter().map(|line| printable(line) + "\n").collect()
+    let in_fleet = receipt.fleet.as_ref().map(|fleet| format!("  fleet     {}", in_fleet(fleet)));
+    lines.iter().chain(&in_fleet).map(|line| printable(line) + "\n").collect()
 }

@@ -19,11 +19,13 @@ use larder_origin::{OriginError, ServerReport};
 use larder_proxy::explain::{ExplainError, Question};
 use larder_proxy::objects::Stores;
 use larder_proxy::{Proxy, Worker};
+use larder_remote::fleet::Fleet;
 use larder_values::Values;
 use parking_lot::RwLock;
 use tokio::sync::oneshot;
 
 use super::error::ServerError;
+use super::fleet::FleetTold;
 use super::{objects, purges};
 
 /// Descriptors that are kept for connections to the admin address, for when the process has no others.
@@ -42,6 +44,7 @@ pub struct Insight {
     worker: Arc<Worker>,
     /// What a reload changes; held for the length of a look.
     view: RwLock<View>,
+    fleet: Option<Arc<Fleet>>,
 }
 
 #[derive(Default)]
@@ -66,7 +69,12 @@ impl Insight {
         slots: Arc<Slots>,
     ) -> Self {
         let (draining, view) = (AtomicBool::new(false), RwLock::default());
-        Self { metrics, proxy, listening, clock, diagnostics, slots, draining, worker, view }
+        Self { metrics, proxy, listening, clock, diagnostics, slots, draining, worker, view, fleet: None }
+    }
+
+    /// The same, in a fleet where there is one.
+    pub(super) fn in_fleet(self, fleet: Option<Arc<Fleet>>) -> Self {
+        Self { fleet, ..self }
     }
 
     pub(super) fn refresh(
@@ -198,6 +206,9 @@ impl Larder for Insight {
             turned_away.value(&[("reason", reason)], count);
         });
         self.expose_purges(out);
+        if let Some(fleet) = &self.fleet {
+            super::fleet::expose(&fleet.report(), out);
+        }
         for (name, state) in &view.origins {
             foreign(out, &[("origin", name)], |visit| state.for_each(visit));
         }
@@ -305,6 +316,10 @@ impl Larder for Insight {
 
     fn purge(&self, asked: PurgeQuestion) -> Purging {
         Box::pin(purges::purge(Arc::clone(&self.worker), asked))
+    }
+
+    fn fleet(&self) -> Option<Bytes> {
+        self.fleet.as_ref().map(|fleet| purges::json(&FleetTold::from(fleet.report())))
     }
 
     fn purges(&self) -> Bytes {

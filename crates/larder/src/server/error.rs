@@ -26,6 +26,9 @@ pub enum ServerError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The fleet's thread.
+    #[error("cannot start the fleet's thread")]
+    Fleet(#[source] larder_remote::RemoteError),
     /// A worker ended before its time.
     #[error("a worker is gone")]
     WorkerGone,

@@ -11,6 +11,7 @@ mod admin;
 mod check;
 pub(crate) mod descriptors;
 mod error;
+mod fleet;
 mod objects;
 mod purges;
 mod reload;
@@ -31,6 +32,7 @@ use larder_http::time::Clock;
 use larder_listen::{Bound, Drain, Listener, Slots};
 use larder_observe::{AccessLog, AccessLogOptions, Diagnostics, Format, LogTarget, Metrics};
 use larder_proxy::{Plan, Proxy, Worker};
+use larder_remote::fleet::Fleet;
 use tokio::sync::mpsc;
 
 use crate::wire::{WireError, Wiring};
@@ -41,6 +43,9 @@ use worker::{WorkerHandle, WorkerListener};
 pub(crate) use admin::Insight;
 pub(crate) use check::{Promised, build, check};
 pub use error::ServerError;
+pub(crate) use fleet::FleetTold;
+#[cfg(test)]
+pub(crate) use fleet::OtherTold;
 pub use reload::Postponed;
 
 /// A running larder. Dropping it stops everything at once; [`Server::drain`] ends it in good order.
@@ -63,6 +68,7 @@ pub struct Server {
     limit: Limit,
     shares: Shares,
     slots: Arc<Slots>,
+    fleet: Option<Arc<Fleet>>,
 }
 
 struct OpenListener {
@@ -127,7 +133,11 @@ impl Server {
         }
         wiring.commit(draft, &shares);
         let explaining = workers.first().ok_or(ServerError::WorkerGone)?;
-        let insight = Arc::new(Insight::new(
+        // After the stores: what lies in them is older than what their numbers are compared with from now on.
+        let fleet =
+            crate::wire::fleet::start(config.fleet.as_ref(), (&proxy, explaining.worker()), &diagnostics)
+                .map_err(ServerError::Fleet)?;
+        let insight = Insight::new(
             Arc::clone(&metrics),
             Arc::clone(&proxy),
             workers.iter().map(|worker| Arc::clone(worker.metrics())).collect(),
@@ -135,7 +145,8 @@ impl Server {
             clock.clone(),
             diagnostics.clone(),
             Arc::clone(&slots),
-        ));
+        );
+        let insight = Arc::new(insight.in_fleet(fleet.clone()));
         let mut server = Self {
             proxy,
             metrics,
@@ -153,6 +164,7 @@ impl Server {
             limit,
             shares,
             slots,
+            fleet,
         };
         server.open_log()?;
         server.admin = server
@@ -308,6 +320,9 @@ impl Server {
         let left = ending.iter().map(|listener| listener.drain.connections()).sum();
         if let Some((log, _)) = &self.access_log {
             log.close(LOG_FLUSH);
+        }
+        if let Some(fleet) = &self.fleet {
+            fleet.leave().await;
         }
         let stores = self.wiring.stores().into_iter().map(|(_, store)| store);
         let stores: Vec<_> = stores.chain(self.wiring.removed_stores()).collect();

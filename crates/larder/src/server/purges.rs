@@ -31,6 +31,9 @@ pub(super) async fn purge(worker: Arc<Worker>, asked: PurgeQuestion) -> Result<P
         }
         Err(PurgeError::Busy) => Err(NotPurged::Busy),
         Err(PurgeError::NotHeld { receipt, why }) => Err(NotPurged::NotHeld { receipt: told(&receipt), why }),
+        Err(PurgeError::Incomplete { receipt, why }) => {
+            Err(NotPurged::Incomplete { receipt: told(&receipt), why })
+        }
         Err(error @ PurgeError::Lost) => Err(NotPurged::Broken(error.to_string())),
     }
 }
@@ -57,6 +60,11 @@ pub(super) async fn remove(worker: Arc<Worker>, url: String) -> Result<PurgeRece
             );
             let receipt = Some(Box::new(receipt));
             Err(Unanswered { receipt, ..unanswered(Fault::Store, "not-durable", message) })
+        }
+        Err(NotPurged::Incomplete { receipt, why }) => {
+            let receipt = Some(Box::new(receipt));
+            let message = format!("gone here, but not everywhere: {why}");
+            Err(Unanswered { receipt, ..unanswered(Fault::Store, "incomplete", message) })
         }
         Err(NotPurged::Busy | NotPurged::NoSite(_)) => {
             Err(unanswered(Fault::Store, "busy", "too many purges are under way".to_owned()))

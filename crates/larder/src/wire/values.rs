@@ -4,10 +4,13 @@
 //! formats there are is decided when the store is made; the hosts are those of the config in force.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::HeaderValue;
 use larder_cache::purge::Scope;
-use larder_config::{Config, Memcached, Name, Redis, RedisPlace, ValueFormat, ValueKeyPart, ValueSettings};
+use larder_config::{
+    Config, Memcached, Name, Redis, RedisPlace, RedisUrl, ValueFormat, ValueKeyPart, ValueSettings,
+};
 use larder_http::time::Clock;
 use larder_observe::Diagnostics;
 use larder_remote::memcached::{Codings, MemcachedSettings, Placement, RemoteServer};
@@ -69,17 +72,22 @@ fn in_memcached(config: &Memcached, max_object: u64) -> Result<RemoteSettings, R
 }
 
 fn in_redis(config: &Redis, max_object: u64) -> RemoteSettings {
-    RemoteSettings::Redis(RedisSettings {
-        address: match &config.url.place {
+    RemoteSettings::Redis(redis(&config.url, config.values.timeout, max_object))
+}
+
+/// How a server is reached.
+pub(super) fn redis(url: &RedisUrl, timeout: Duration, max_object: u64) -> RedisSettings {
+    RedisSettings {
+        address: match &url.place {
             RedisPlace::Tcp { host, port } => Address::Tcp { host: host.clone(), port: *port },
             RedisPlace::Unix(path) => Address::Unix(path.clone()),
         },
-        user: config.url.user.clone(),
-        password: config.url.password.as_ref().map(Password::new),
-        database: config.url.database,
-        timeout: config.values.timeout,
+        user: url.user.clone(),
+        password: url.password.as_ref().map(Password::new),
+        database: url.database,
+        timeout,
         max_object: usize::try_from(max_object).unwrap_or(usize::MAX),
-    })
+    }
 }
 
 fn servers(config: &Memcached) -> Result<Vec<RemoteServer>, RemoteError> {

@@ -17,6 +17,7 @@ mod collapse;
 mod dead_origin;
 mod disks;
 mod every_store;
+mod fleet;
 mod hot_bodies;
 mod own;
 mod pages;

@@ -1,0 +1,67 @@
+//! Purges that the fleet is told of.
+//!
+//! In: predicates that are in force here. Out: the same in the fleet's log, and how the other larders stand to them.
+
+use http::HeaderMap;
+use larder_cache::purge::{Predicate, What};
+use larder_fleet::EntryId;
+use larder_http::fields::cache_groups;
+use larder_http::message::RequestHead;
+use tokio::time::Instant;
+
+use crate::fleet::{FleetReceipt, Sharing, entries, entries_of_unsafe};
+use crate::proxy::Proxy;
+
+impl Proxy {
+    /// Shares a purge, where there is a fleet.
+    pub(crate) fn share(&self, predicates: &[Predicate]) -> Option<Sharing> {
+        let fleet = self.fleet.get()?;
+        let shared: Option<Vec<EntryId>> =
+            entries(predicates).into_iter().map(|entry| fleet.share(entry)).collect();
+        Some(shared.map_or(Sharing::Full, Sharing::Shared))
+    }
+
+    /// Shares what an unsafe request has invalidated, where there is a fleet. Nobody waits for it.
+    pub(crate) fn share_unsafe<'a>(
+        &self,
+        head: &RequestHead,
+        targets: impl Iterator<Item = &'a str>,
+        fields: Option<&HeaderMap>,
+    ) {
+        let Some(fleet) = self.fleet.get() else { return };
+        let groups = fields.into_iter().flat_map(cache_groups::invalidated);
+        let group = |name: String| What::Group {
+            scheme: head.scheme,
+            authority: head.authority.as_str().into(),
+            name: name.into(),
+        };
+        for entry in entries_of_unsafe(head.authority.as_str(), targets, groups.map(group)) {
+            // Where there is no room, all of them are told to take everything out as soon as there is.
+            let _ = fleet.share(entry);
+        }
+    }
+
+    /// Waits until a purge is complete, as long as the config says.
+    pub(crate) async fn await_fleet(&self, sharing: &Sharing) {
+        let (Some(fleet), Sharing::Shared(ids)) = (self.fleet.get(), sharing) else { return };
+        let until = Instant::now() + fleet.patience();
+        for id in ids {
+            fleet.wait(*id, until.saturating_duration_since(Instant::now())).await;
+        }
+    }
+
+    /// How the fleet stands to a purge now.
+    pub(crate) fn fleet_receipt(&self, sharing: Option<&Sharing>) -> Option<FleetReceipt> {
+        let (fleet, sharing) = (self.fleet.get()?, sharing?);
+        let Sharing::Shared(ids) = sharing else { return Some(FleetReceipt::not_shared()) };
+        let of = |id: &EntryId| match fleet.receipt(*id) {
+            Some((receipt, complete)) => FleetReceipt::of(&receipt, complete),
+            None => FleetReceipt { complete: true, shared: true, knows_all: true, members: Vec::new() },
+        };
+        let mut all: Vec<FleetReceipt> = ids.iter().map(of).collect();
+        // The entries are placed in their order, so the last one says the least.
+        let first_incomplete = all.iter().position(|receipt| !receipt.complete);
+        let which = first_incomplete.or(all.len().checked_sub(1))?;
+        Some(all.swap_remove(which))
+    }
+}

@@ -1,0 +1,184 @@
+//! What the fleet's thread and all others share.
+//!
+//! In: the member, whenever it has changed. Out: its lease as one number, so that asking for it takes no lock; what is known of the
+//! fleet, in words; and wakings in both directions.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use larder_fleet::{EntryId, Member, Position, SharedPurge};
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::{Notify, watch};
+
+use super::carrier::Purge;
+use super::clock;
+
+/// Complete purges that are remembered.
+const COMPLETED_MAX: usize = 1024;
+
+/// Another member, as this one knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberReport {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The number of the last entry that it has applied, as it said last.
+    pub applied: u64,
+    /// How long it may use what it has, as far as is known. `None`: for ever.
+    pub left: Option<Duration>,
+}
+
+/// What is known of the fleet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FleetReport {
+    /// This member's name.
+    pub name: Arc<str>,
+    /// How far it has applied the log; `None` before the first.
+    pub position: Option<Position>,
+    /// How long it may use what it has without hearing from the server; zero where it may use nothing. `None`: for ever.
+    pub left: Option<Duration>,
+    /// The others that may use what they have, by name.
+    pub others: Vec<MemberReport>,
+    /// Purges of this member that are not complete.
+    pub incomplete: usize,
+    /// Why the last call came to nothing. `None` where the server has answered since.
+    pub failure: Option<String>,
+}
+
+/// See the head of the file.
+pub(super) struct SharedMember {
+    name: Arc<str>,
+    member: Mutex<Member<Purge>>,
+    /// The end of the lease in nanoseconds of the clock; 0 where there is none.
+    until: AtomicU64,
+    /// The last purges that became complete, the oldest first.
+    completed: Mutex<VecDeque<SharedPurge>>,
+    failure: Mutex<Option<String>>,
+    waker: Notify,
+    changes: watch::Sender<()>,
+    leaves: AtomicBool,
+    /// There was no room for a purge.
+    owes_everything: AtomicBool,
+    has_left: watch::Sender<bool>,
+}
+
+impl SharedMember {
+    pub(super) fn new(member: Member<Purge>, name: Arc<str>) -> Self {
+        Self {
+            name,
+            member: Mutex::new(member),
+            until: AtomicU64::new(0),
+            completed: Mutex::default(),
+            failure: Mutex::new(None),
+            waker: Notify::new(),
+            changes: watch::Sender::new(()),
+            leaves: AtomicBool::new(false),
+            owes_everything: AtomicBool::new(false),
+            has_left: watch::Sender::new(false),
+        }
+    }
+
+    pub(super) fn member(&self) -> MutexGuard<'_, Member<Purge>> {
+        self.member.lock()
+    }
+
+    pub(super) fn may_use(&self) -> bool {
+        let until = self.until.load(Ordering::Acquire);
+        until > 0 && clock::now().as_nanos() < u128::from(until)
+    }
+
+    /// Everything that the member has asked for is done: its lease counts.
+    pub(super) fn publish(&self) {
+        let until = self.member().held_until().unwrap_or_default().as_nanos();
+        self.until.store(u64::try_from(until).unwrap_or(u64::MAX), Ordering::Release);
+        self.changes.send_replace(());
+    }
+
+    /// A purge of this member is complete.
+    pub(super) fn note_completed(&self, receipt: &SharedPurge) {
+        let mut completed = self.completed.lock();
+        if completed.len() == COMPLETED_MAX {
+            completed.pop_front();
+        }
+        completed.push_back(receipt.clone());
+    }
+
+    pub(super) fn completed(&self, id: EntryId) -> Option<SharedPurge> {
+        self.completed.lock().iter().find(|receipt| receipt.id == id).cloned()
+    }
+
+    /// What comes of the next call may depend on what has just changed.
+    pub(super) fn wake(&self) {
+        self.waker.notify_one();
+    }
+
+    pub(super) async fn woken(&self) {
+        self.waker.notified().await;
+    }
+
+    pub(super) fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
+    }
+
+    pub(super) fn leave(&self) {
+        // From now on nothing is used, whatever the thread is waiting for.
+        self.until.store(0, Ordering::Release);
+        self.leaves.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// The thread has told the server, or could not.
+    pub(super) fn note_left(&self) {
+        self.has_left.send_replace(true);
+    }
+
+    /// Waits for that.
+    pub(super) async fn left(&self) {
+        // The sender is there as long as this is.
+        let _ = self.has_left.subscribe().wait_for(|has_left| *has_left).await;
+    }
+
+    /// A purge was not shared.
+    pub(super) fn owe_everything(&self) {
+        self.owes_everything.store(true, Ordering::Release);
+    }
+
+    /// Purges everything elsewhere, where a purge was not shared and there is room again. An empty entry stands for everything.
+    pub(super) fn pay(&self, id: EntryId) {
+        // Taken back first: one that finds no room after this one is owed anew.
+        let owes = self.owes_everything.swap(false, Ordering::AcqRel);
+        if owes && !self.member().purge(id, Purge::from([])) {
+            self.owe_everything();
+        }
+    }
+
+    pub(super) fn is_leaving(&self) -> bool {
+        self.leaves.load(Ordering::Acquire)
+    }
+
+    /// Notes why the last call failed, or that it did not. True where that is news.
+    pub(super) fn note_failure(&self, why: Option<String>) -> bool {
+        let mut failure = self.failure.lock();
+        let is_news = failure.is_some() != why.is_some();
+        *failure = why;
+        is_news
+    }
+
+    pub(super) fn report(&self) -> FleetReport {
+        let now = clock::now();
+        let member = self.member();
+        let others = member.others(now).map(|(name, applied, left)| MemberReport { name, applied, left });
+        FleetReport {
+            name: Arc::clone(&self.name),
+            position: member.position(),
+            left: match member.held_until() {
+                Some(Duration::MAX) => None,
+                until => Some(until.unwrap_or_default().saturating_sub(now)),
+            },
+            others: others.collect(),
+            incomplete: member.incomplete(),
+            failure: self.failure.lock().clone(),
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Members of a fleet on a real server.
+#![allow(clippy::unwrap_used)]
+
+use std::time::Instant;
+
+use larder_fleet::{Effect, MemberState};
+use larder_testkit::redis::RedisServer;
+use parking_lot::Mutex;
+
+use super::*;
+use crate::redis::RedisSettings;
+use crate::{Address, SystemNames};
+
+/// Longest wait for something that has to happen.
+const PATIENCE: Duration = Duration::from_secs(20);
+const LEASE: Duration = Duration::from_secs(3);
+
+type Told = Arc<Mutex<Vec<Effect<Purge>>>>;
+
+/// Keeps what it is told.
+struct Notes(Told);
+
+impl Carrier for Notes {
+    async fn carry_out(&mut self, effect: Effect<Purge>) {
+        self.0.lock().push(effect);
+    }
+}
+
+/// A member, and what it was told to do.
+struct Sample {
+    fleet: Fleet,
+    told: Told,
+}
+
+impl Sample {
+    fn start(name: &str, server: &RedisServer) -> Self {
+        Self::with(name, server, LEASE)
+    }
+
+    fn with(name: &str, server: &RedisServer, lease: Duration) -> Self {
+        let settings = FleetSettings {
+            name: name.into(),
+            lease: Some(lease),
+            server: RedisSettings {
+                address: Address::Unix(server.socket()),
+                user: None,
+                password: None,
+                database: 0,
+                timeout: Duration::from_millis(500),
+                max_object: 1 << 20,
+            },
+            prefix: "larder".into(),
+        };
+        let told = Told::default();
+        let carrier = Notes(Arc::clone(&told));
+        let fleet = Fleet::start(settings, Arc::new(SystemNames), Diagnostics::silent(), carrier).unwrap();
+        Self { fleet, told }
+    }
+
+    /// The purges of others that it has entered.
+    fn applied(&self) -> Vec<String> {
+        let text = |what: &Purge| String::from_utf8(what.to_vec()).unwrap();
+        let told = self.told.lock();
+        let applied = told.iter().filter_map(|effect| match effect {
+            Effect::Apply { what, .. } => Some(text(what)),
+            _ => None,
+        });
+        applied.collect()
+    }
+
+    fn purge(&self, what: &str) -> EntryId {
+        self.fleet.purge(Arc::from(what.as_bytes())).unwrap().unwrap()
+    }
+}
+
+/// Waits until a purge is complete, and gives the names of those who have applied it.
+async fn completes(member: &Sample, id: EntryId) -> Vec<String> {
+    match member.fleet.wait(id, PATIENCE).await {
+        PurgeOutcome::Complete(receipt) => {
+            let applied = |(name, standing): &(Arc<str>, MemberState)| {
+                (*standing == MemberState::Applied).then(|| name.to_string())
+            };
+            let mut names: Vec<_> = receipt.unwrap().members.iter().filter_map(applied).collect();
+            names.sort();
+            names
+        }
+        PurgeOutcome::Incomplete(receipt) => panic!("{receipt:?}"),
+    }
+}
+
+/// Looks again and again until that is so.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE, "not so: {what}");
+        std::thread::park_timeout(Duration::from_millis(2));
+    }
+}
+
+fn attached(members: &[&Sample]) {
+    for member in members {
+        until("all members see each other", || {
+            member.fleet.may_use() && member.fleet.report().others.len() == members.len() - 1
+        });
+    }
+}
+
+#[tokio::test]
+async fn a_purge_is_complete_when_every_member_has_applied_it() {
+    let server = RedisServer::start();
+    let [first, second, third] = ["web-1", "web-2", "web-3"].map(|name| Sample::start(name, &server));
+    attached(&[&first, &second, &third]);
+    // Until a lease after the log began, a member of a former one might be left.
+    let early = first.purge("early");
+    let PurgeOutcome::Incomplete(receipt) = first.fleet.outcome(early) else { panic!("too early") };
+    assert!(!receipt.knows_all);
+    assert_eq!(completes(&first, early).await, ["web-2", "web-3"]);
+    for member in [&second, &third] {
+        assert_eq!(member.applied(), ["early"]);
+    }
+    let ids: Vec<_> = (0..200).map(|number| second.purge(&number.to_string())).collect();
+    for id in ids {
+        completes(&second, id).await;
+    }
+    let all: Vec<_> = (0..200).map(|number| number.to_string()).collect();
+    assert_eq!(first.applied(), all);
+    assert_eq!(third.applied()[1..], all);
+    assert_eq!((second.fleet.report().incomplete, second.applied()), (0, vec!["early".to_owned()]));
+    assert_eq!(first.fleet.position(), third.fleet.position());
+}
+
+#[tokio::test]
+async fn who_is_cut_off_is_waited_for_until_its_lease_is_over() {
+    let server = RedisServer::start();
+    let [first, second] = ["web-1", "web-2"].map(|name| Sample::start(name, &server));
+    attached(&[&first, &second]);
+    until("all are known", || first.fleet.shared.member().knows_all(clock::now()));
+    // The server stands still for longer than a lease: nobody may use anything.
+    server.stop();
+    let id = first.purge("while it hangs");
+    until("the leases are over", || !first.fleet.may_use() && !second.fleet.may_use());
+    let PurgeOutcome::Incomplete(receipt) = first.fleet.outcome(id) else { panic!("nobody was told") };
+    assert!(!receipt.is_shared);
+    let silent = |(name, standing): &(Arc<str>, MemberState)| match standing {
+        MemberState::Silent { .. } => Some(name.to_string()),
+        MemberState::Applied | MemberState::Away => None,
+    };
+    assert_eq!(receipt.members.iter().filter_map(silent).collect::<Vec<_>>(), ["web-2"], "{receipt:?}");
+    assert!(first.fleet.report().failure.is_some());
+    server.resume();
+    completes(&first, id).await;
+    // A call without an answer may have been carried out, and is repeated.
+    until("it is applied", || !second.applied().is_empty());
+    assert!(second.applied().iter().all(|what| what == "while it hangs"));
+    until("the leases are back", || first.fleet.may_use() && second.fleet.may_use());
+    assert_eq!(first.fleet.report().failure, None);
+}
+
+#[tokio::test]
+async fn a_server_that_was_killed_begins_a_new_log_and_the_purge_comes_again() {
+    let mut server = RedisServer::start();
+    let [first, second] = ["web-1", "web-2"].map(|name| Sample::start(name, &server));
+    attached(&[&first, &second]);
+    let before = first.fleet.position().unwrap().epoch;
+    server.kill();
+    let id = first.purge("nobody hears it");
+    until("it notices", || first.fleet.report().failure.is_some());
+    server.restart();
+    completes(&first, id).await;
+    assert_ne!(first.fleet.position().unwrap().epoch, before);
+    assert_eq!(second.applied(), ["nobody hears it"]);
+}
+
+#[tokio::test]
+async fn who_leaves_is_not_waited_for() {
+    let server = RedisServer::start();
+    let long = 30 * PATIENCE;
+    let [first, second, third] = ["web-1", "web-2", "web-3"].map(|name| Sample::with(name, &server, long));
+    attached(&[&first, &second, &third]);
+    second.fleet.leave().await;
+    assert!(!second.fleet.may_use());
+    until("it is known that one has left", || first.fleet.report().others.len() == 1);
+    drop(third);
+    until("both have left", || first.fleet.report().others.is_empty());
+    // One of the same name takes the place of who was killed.
+    let killed = Sample::with("web-2", &server, long);
+    until("it is there", || first.fleet.report().others.len() == 1);
+    let other = Sample::with("web-2", &server, long);
+    until("it is the only one", || other.fleet.may_use() && first.fleet.report().others.len() == 1);
+    drop(killed);
+}

@@ -1,0 +1,254 @@
+//! The thread of a member: both of its connections, and the turns between its calls.
+//!
+//! In: what the member asks for next. Out: calls, their answers, effects in their order. One task does all of it: the control call
+//! and the reading call are under way at once, and an answer is worked off whole before the next is looked at.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use larder_fleet::script::{self, Keys, SCRIPT};
+use larder_fleet::{Effect, EntryId, Epoch, Lane, LogCall, LogReply, Ticket};
+use larder_observe::Diagnostics;
+use tokio::runtime::Builder;
+use tokio::time::sleep;
+
+use super::carrier::{Carrier, Purge};
+use super::clock;
+use super::member::SharedMember;
+use super::random::draw;
+use super::settings::FleetSettings;
+use crate::address::Resolve;
+use crate::error::RemoteError;
+use crate::redis::{CallError, Caller, Lists, RedisSettings};
+
+/// How long a reading call waits at the server for entries.
+const READ_PAUSE: Duration = Duration::from_millis(900);
+/// The longest that nothing is looked at.
+const TURN_MAX: Duration = Duration::from_millis(500);
+/// The largest part of a reply: what one purge says.
+const PART_MAX: usize = 256 << 10;
+/// The bounds of a reply: 256 entries, or 1024 members. A stream answers lists in five levels.
+const LISTS: Lists = Lists { nested: 5, elements: 8192, bytes: 16 << 20 };
+/// Look-ups of names that wait at once.
+const NAMES_AT_ONCE: usize = 2;
+
+type Answer = Result<LogReply<Purge>, CallError>;
+/// A call under way, with its connection, which it gives back.
+type UnderWay = Pin<Box<dyn Future<Output = (Box<Caller>, Ticket, Answer)> + Send>>;
+
+/// A connection, or the call that has it.
+enum Line {
+    Idle(Box<Caller>),
+    Busy(UnderWay),
+}
+
+/// Starts the thread. It ends when the member has left.
+pub(super) fn start(
+    settings: FleetSettings,
+    names: Arc<dyn Resolve>,
+    diagnostics: Diagnostics,
+    shared: Arc<SharedMember>,
+    carrier: impl Carrier,
+) -> Result<(), RemoteError> {
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(NAMES_AT_ONCE)
+        .build()
+        .map_err(RemoteError::Thread)?;
+    let turns = Turns {
+        control: None,
+        reading: None,
+        keys: Keys::new(&settings.prefix),
+        server: settings.server,
+        names,
+        shared,
+        diagnostics,
+        carrier,
+    };
+    let run = move || {
+        runtime.block_on(turns.run());
+        runtime.shutdown_background();
+    };
+    std::thread::Builder::new().name("fleet".into()).spawn(run).map(drop).map_err(RemoteError::Thread)
+}
+
+struct Turns<C> {
+    /// `None` before the first call.
+    control: Option<Line>,
+    reading: Option<Line>,
+    keys: Keys,
+    server: RedisSettings,
+    names: Arc<dyn Resolve>,
+    shared: Arc<SharedMember>,
+    diagnostics: Diagnostics,
+    carrier: C,
+}
+
+impl<C: Carrier> Turns<C> {
+    async fn run(mut self) {
+        while !self.shared.is_leaving() {
+            if let Ok(id) = draw() {
+                self.shared.pay(EntryId(id));
+            }
+            for lane in [Lane::Control, Lane::Reading] {
+                self.begin(lane);
+            }
+            self.turn().await;
+            self.carry_out().await;
+        }
+        self.leave().await;
+    }
+
+    fn line(&mut self, lane: Lane) -> &mut Option<Line> {
+        match lane {
+            Lane::Control => &mut self.control,
+            Lane::Reading => &mut self.reading,
+        }
+    }
+
+    fn caller(&self) -> Box<Caller> {
+        let RedisSettings { address, .. } = &self.server;
+        let names = Arc::clone(&self.names);
+        Box::new(Caller::new((address.clone(), self.server.login()), names, (PART_MAX, LISTS), SCRIPT))
+    }
+
+    /// Begins the next call of a lane, if one is due. One that is under way and void is dropped with its connection.
+    fn begin(&mut self, lane: Lane) {
+        let is_waiting = self.shared.member().is_waiting(lane);
+        let caller = match self.line(lane).take() {
+            Some(Line::Busy(under_way)) if is_waiting => {
+                *self.line(lane) = Some(Line::Busy(under_way));
+                return;
+            }
+            Some(Line::Idle(caller)) => caller,
+            Some(Line::Busy(_)) | None => self.caller(),
+        };
+        let next = match draw() {
+            Ok(fresh) => self.shared.member().next_call(lane, clock::now(), || Epoch(fresh)),
+            // No call without a name for what it may begin; the next turn tries again.
+            Err(_) => None,
+        };
+        let line = match next {
+            Some((ticket, call)) => {
+                let at = (self.keys.clone(), self.server.timeout);
+                Line::Busy(Box::pin(ask(caller, at, ticket, call)))
+            }
+            None => Line::Idle(caller),
+        };
+        *self.line(lane) = Some(line);
+    }
+
+    /// Waits for what comes first: an answer, something to do, or the next moment at which something is due.
+    async fn turn(&mut self) {
+        let due = self.shared.member().due(clock::now()).min(TURN_MAX);
+        let shared = Arc::clone(&self.shared);
+        let (lane, (caller, ticket, answer)) = tokio::select! {
+            biased;
+            answered = answered(&mut self.control) => (Lane::Control, answered),
+            answered = answered(&mut self.reading) => (Lane::Reading, answered),
+            () = shared.woken() => return,
+            () = sleep(due) => return,
+        };
+        *self.line(lane) = Some(Line::Idle(caller));
+        let is_news = match answer {
+            Ok(reply) => {
+                self.shared.member().answered(lane, ticket, reply, clock::now());
+                self.shared.note_failure(None)
+            }
+            Err(error) => {
+                self.shared.member().failed(lane, ticket, clock::now());
+                self.shared.note_failure(Some(error.to_string()))
+            }
+        };
+        if is_news {
+            self.tell();
+        }
+    }
+
+    fn tell(&self) {
+        let (label, report) = (&self.server.address, self.shared.report());
+        match report.failure {
+            Some(why) => {
+                let left = match report.left {
+                    Some(left) => format!("for {} s more", left.as_secs()),
+                    None => "on".to_owned(),
+                };
+                self.diagnostics.warn(
+                    "fleet",
+                    &format!("{label} lost"),
+                    format_args!(
+                        "the fleet's log at {label} cannot be had: {why}; stored responses are used {left}"
+                    ),
+                );
+            }
+            None => self.diagnostics.info(
+                "fleet",
+                &format!("{label} well"),
+                format_args!(
+                    "the fleet's log at {label} is read, with {} other members",
+                    report.others.len()
+                ),
+            ),
+        }
+    }
+
+    /// Does what the member has asked for, and only then lets its lease count.
+    async fn carry_out(&mut self) {
+        loop {
+            let Some(effect) = self.shared.member().effect() else { break };
+            if let Effect::Complete(receipt) = &effect {
+                self.shared.note_completed(receipt);
+            }
+            self.carrier.carry_out(effect).await;
+        }
+        if !self.shared.is_leaving() {
+            self.shared.publish();
+        }
+    }
+
+    /// Tells the server that nothing is used here any more, so that nobody waits for this member.
+    async fn leave(mut self) {
+        let call = self.shared.member().leave();
+        if let Some(call) = call {
+            // A call may be under way on the line. What it would bring counts for nothing any more.
+            let caller = match self.control.take() {
+                Some(Line::Idle(caller)) => caller,
+                Some(Line::Busy(_)) | None => self.caller(),
+            };
+            // Where it fails, the others wait for the end of the lease.
+            let _ = ask(caller, (self.keys.clone(), self.server.timeout), Ticket::default(), call).await;
+        }
+        self.shared.note_left();
+    }
+}
+
+/// The end of the call that a line is busy with. Never, where it is idle.
+///
+/// # Cancel safety
+/// The call goes on with the next poll.
+async fn answered(line: &mut Option<Line>) -> (Box<Caller>, Ticket, Answer) {
+    match line {
+        Some(Line::Busy(under_way)) => under_way.as_mut().await,
+        Some(Line::Idle(_)) | None => std::future::pending().await,
+    }
+}
+
+async fn ask(
+    mut caller: Box<Caller>,
+    (keys, limit): (Keys, Duration),
+    ticket: Ticket,
+    call: LogCall<Purge>,
+) -> (Box<Caller>, Ticket, Answer) {
+    let answer = run(&mut caller, &keys, limit, &call).await;
+    (caller, ticket, answer)
+}
+
+async fn run(caller: &mut Caller, keys: &Keys, limit: Duration, call: &LogCall<Purge>) -> Answer {
+    if let LogCall::Read { after, .. } = call {
+        caller.wait((&keys.log, *after), READ_PAUSE, limit).await?;
+    }
+    let said = caller.run(&[&keys.hash, &keys.log], &script::arguments(call), limit).await?;
+    script::reply(&said).map_err(|_| CallError::Failed(crate::Failure::Malformed))
+}
