@@ -90,6 +90,8 @@ pub enum LogCall<W> {
         incarnation: Incarnation,
         /// How far it has applied the log.
         applied: Place,
+        /// The epoch is old enough: nobody has a lease still from before it.
+        settles: bool,
     },
     /// Appends purges.
     Append {
@@ -138,6 +140,8 @@ pub enum LogReply<W> {
         last: u64,
         /// The number of the last entry that is not kept any more.
         floor: u64,
+        /// A member has said that nobody has a lease still from before this epoch.
+        is_settled: bool,
         /// All members, the caller among them.
         rows: Vec<Row>,
     },

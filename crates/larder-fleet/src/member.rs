@@ -15,8 +15,11 @@ use crate::receipt::SharedPurge;
 
 /// Purges of one member that are not complete.
 pub const PURGES_MAX: usize = 65_536;
-/// Purges in one call.
+/// Bytes of what they say.
+const BYTES_MAX: usize = 8 << 20;
+/// Purges in one call, and bytes of what they say, if there is more than one.
 const APPENDED_MAX: usize = 64;
+const APPENDED_BYTES_MAX: usize = 256 << 10;
 
 /// What a member is.
 #[derive(Clone, Debug)]
@@ -77,6 +80,9 @@ pub enum Effect<W> {
 struct OwnPurge<W> {
     id: EntryId,
     what: W,
+    bytes: usize,
+    /// Nobody asks for its receipt: it is forgotten when it has a place.
+    is_quiet: bool,
     /// Its number in the log of now, and when that was known.
     placed: Option<(u64, Duration)>,
 }
@@ -117,6 +123,7 @@ pub struct Member<W> {
     /// From when on every member is known that may hold a lease; `None`: not to be said.
     knows_all_from: Option<Duration>,
     own: VecDeque<OwnPurge<W>>,
+    own_bytes: usize,
     control: Option<UnderWay>,
     reading: Option<UnderWay>,
     has_left: bool,
@@ -140,6 +147,7 @@ impl<W: Clone> Member<W> {
             known: Known::default(),
             knows_all_from: None,
             own: VecDeque::new(),
+            own_bytes: 0,
             control: None,
             reading: None,
             has_left: false,
@@ -177,14 +185,32 @@ impl<W: Clone> Member<W> {
         self.effects.pop_front()
     }
 
-    /// Takes in a purge that was entered here already. False where too many are not complete: the caller purges more at once then.
+    /// Takes in a purge of so many bytes that was entered here already. False where too many are not complete: the caller purges more at
+    /// once then.
     #[must_use]
-    pub fn purge(&mut self, id: EntryId, what: W) -> bool {
-        let has_room = self.own.len() < PURGES_MAX;
+    pub fn purge(&mut self, id: EntryId, what: W, bytes: usize) -> bool {
+        self.take_in(OwnPurge { id, what, bytes, is_quiet: false, placed: None }, (PURGES_MAX, BYTES_MAX))
+    }
+
+    /// The same of one whose receipt nobody asks for. It has half of the room, and is lost where the log is lost right after it.
+    #[must_use]
+    pub fn tell(&mut self, id: EntryId, what: W, bytes: usize) -> bool {
+        let limits = (PURGES_MAX / 2, BYTES_MAX / 2);
+        self.take_in(OwnPurge { id, what, bytes, is_quiet: true, placed: None }, limits)
+    }
+
+    fn take_in(&mut self, purge: OwnPurge<W>, (purges_max, bytes_max): (usize, usize)) -> bool {
+        let has_room = self.own.len() < purges_max && self.own_bytes + purge.bytes <= bytes_max;
         if has_room {
-            self.own.push_back(OwnPurge { id, what, placed: None });
+            self.own_bytes += purge.bytes;
+            self.own.push_back(purge);
         }
         has_room
+    }
+
+    /// Whether purges wait for a place in the log.
+    pub fn has_unplaced(&self) -> bool {
+        self.own.iter().any(|purge| purge.placed.is_none())
     }
 
     /// What has become of a purge that is not complete yet: who may use old copies still.
@@ -286,7 +312,14 @@ impl<W: Clone> Member<W> {
         if let Some((incarnation, beat)) = self.known.overdue(epoch, now) {
             return Some((LogCall::Expire { epoch, incarnation, beat }, None));
         }
-        let waiting = self.own.iter().filter(|purge| purge.placed.is_none()).take(APPENDED_MAX);
+        let mut bytes = 0;
+        let fits = |purge: &&OwnPurge<W>| {
+            let is_first = bytes == 0;
+            bytes += purge.bytes;
+            is_first || bytes <= APPENDED_BYTES_MAX
+        };
+        let unplaced = self.own.iter().filter(|purge| purge.placed.is_none());
+        let waiting = unplaced.take(APPENDED_MAX).take_while(fits);
         let purges: Vec<_> = waiting.map(|purge| (purge.id, purge.what.clone())).collect();
         if !purges.is_empty() {
             return Some((LogCall::Append { epoch, incarnation, applied, purges }, Some(applied.sequence)));
@@ -294,7 +327,8 @@ impl<W: Clone> Member<W> {
         // Who renews without reading would be waited for without an end.
         let is_behind = log.catching_up.is_some() && !self.may_use(now);
         let is_due = !is_behind && now >= self.next_look || applied.sequence > log.told;
-        is_due.then_some((LogCall::Renew { epoch, incarnation, applied }, Some(applied.sequence)))
+        let settles = self.knows_all(now);
+        is_due.then_some((LogCall::Renew { epoch, incarnation, applied, settles }, Some(applied.sequence)))
     }
 
     /// A call came to nothing: no answer in time, or no connection.
@@ -313,8 +347,11 @@ impl<W: Clone> Member<W> {
     pub fn answered(&mut self, lane: Lane, ticket: Ticket, reply: LogReply<W>, now: Duration) {
         let Some(under_way) = self.lane(lane).take_if(|under_way| under_way.ticket == ticket) else { return };
         match reply {
-            LogReply::Attached { epoch, last, floor, rows } => {
+            LogReply::Attached { epoch, last, floor, is_settled, rows } => {
                 self.attached(epoch, (last, floor), &rows, under_way.sent, now);
+                if is_settled {
+                    self.knows_all_from = self.knows_all_from.min(Some(now)).or(Some(now));
+                }
             }
             LogReply::Rows { last, rows } => {
                 self.renewed(&rows, &under_way, now);
@@ -352,21 +389,25 @@ impl<W: Clone> Member<W> {
         now: Duration,
     ) {
         let before = self.log.take();
-        let (place, floor) = match before {
-            Some(log) if log.epoch == epoch && log.place.sequence >= floor => (log.place, log.floor),
+        let (place, floor, told) = match before {
+            Some(log) if log.epoch == epoch && log.place.sequence >= floor => {
+                (log.place, log.floor, log.place.sequence)
+            }
             before => {
                 let is_new = before.is_none_or(|log| log.epoch != epoch);
-                // Who holds its lease has applied all that was complete. It reads the whole of a new log, and misses nothing.
-                if !is_new || floor > 0 || !self.may_use(now) {
-                    self.effects.push_back(Effect::Unproven);
-                }
                 if is_new {
                     self.begin_log(now);
                 }
-                (Place { sequence: floor, id: None }, floor)
+                // Who holds its lease has applied all that was complete. It reads the whole of a new log, and misses nothing.
+                if is_new && floor == 0 && self.may_use(now) {
+                    (Place::default(), 0, 0)
+                } else {
+                    // What is stored is validated, so nothing is to be learnt from the entries before this moment.
+                    self.effects.push_back(Effect::Unproven);
+                    (Place { sequence: last, id: None }, last, 0)
+                }
             }
         };
-        let told = place.sequence;
         self.log = Some(Log { epoch, is_attached: true, place, floor, catching_up: None, told });
         self.reading = None;
         self.known.observe(self.incarnation, epoch, rows, now);
@@ -428,7 +469,7 @@ impl<W: Clone> Member<W> {
         if !self.knows_all(sent) {
             return;
         }
-        let (known, effects) = (&self.known, &mut self.effects);
+        let (known, effects, own_bytes) = (&self.known, &mut self.effects, &mut self.own_bytes);
         self.own.retain(|purge| {
             let Some((sequence, _)) = purge.placed.filter(|(_, at)| *at <= sent) else { return true };
             let is_complete = known.all().all(|other| match other.ended {
@@ -436,6 +477,7 @@ impl<W: Clone> Member<W> {
                 None => other.has_applied(epoch, sequence),
             });
             if is_complete {
+                *own_bytes -= purge.bytes;
                 let members = known.standings(Some((epoch, sequence)), sent, sent);
                 let receipt = SharedPurge { id: purge.id, is_shared: true, knows_all: true, members };
                 effects.push_back(Effect::Complete(receipt));
@@ -450,12 +492,19 @@ impl<W: Clone> Member<W> {
     /// A purge of its own has a number, which was so at this moment.
     fn placed(&mut self, id: EntryId, sequence: u64, at: Duration) {
         let Some(log) = &self.log else { return };
-        let mut own = self.own.iter_mut().filter(|purge| purge.placed.is_none());
-        if let Some(purge) = own.find(|purge| purge.id == id) {
-            purge.placed = Some((sequence, at));
-            let position = Position { epoch: log.epoch, sequence };
-            self.effects.push_back(Effect::Placed { id, position });
+        // They are placed in their order, so it is among the first.
+        let which = self.own.iter().position(|purge| purge.placed.is_none() && purge.id == id);
+        let Some((which, purge)) = which.and_then(|which| Some((which, self.own.get_mut(which)?))) else {
+            return;
+        };
+        if purge.is_quiet {
+            self.own_bytes -= purge.bytes;
+            self.own.remove(which);
+            return;
         }
+        purge.placed = Some((sequence, at));
+        let position = Position { epoch: log.epoch, sequence };
+        self.effects.push_back(Effect::Placed { id, position });
     }
 
     fn read(&mut self, floor: u64, entries: Vec<Entry<W>>, now: Duration) {
@@ -524,7 +573,7 @@ mod tests {
     fn attach(member: &mut Member<u8>, last: u64, now: Duration) {
         let (ticket, called) = call(member, Lane::Control, now);
         assert!(matches!(called, LogCall::Attach { .. }), "{called:?}");
-        let reply = LogReply::Attached { epoch: EPOCH, last, floor: 0, rows: Vec::new() };
+        let reply = LogReply::Attached { epoch: EPOCH, last, floor: 0, is_settled: false, rows: Vec::new() };
         member.answered(Lane::Control, ticket, reply, now);
     }
 
@@ -545,18 +594,58 @@ mod tests {
     #[test]
     fn a_renewal_counts_once_everything_is_applied_and_who_does_not_read_stops_renewing() {
         let mut member = member(Some(at(10)));
-        attach(&mut member, 1, at(100));
-        assert!(!member.may_use(at(100)), "there is an entry to be read");
-        let (ticket, _) = call(&mut member, Lane::Reading, at(100));
-        let entries = vec![Entry { sequence: 1, id: EntryId(9), by: Incarnation(2), what: 5 }];
-        member.answered(Lane::Reading, ticket, LogReply::Entries { floor: 0, entries }, at(101));
-        assert!(member.may_use(at(109)), "from the call on");
-        for now in [102, 104] {
-            let (ticket, _) = call(&mut member, Lane::Control, at(now));
-            member.answered(Lane::Control, ticket, LogReply::Rows { last: 2, rows: Vec::new() }, at(now));
+        attach(&mut member, 7, at(100));
+        assert!(member.may_use(at(109)), "what was there before is not read, but everything is unproven");
+        assert_eq!(member.effect(), Some(Effect::Unproven));
+        let renew = |member: &mut Member<u8>, last: u64, now: Duration| {
+            let (ticket, called) = call(member, Lane::Control, now);
+            assert!(matches!(called, LogCall::Renew { .. }), "{called:?}");
+            member.answered(Lane::Control, ticket, LogReply::Rows { last, rows: Vec::new() }, now);
+        };
+        renew(&mut member, 8, at(102));
+        assert!(!member.may_use(at(110)), "there is an entry to be read");
+        let (ticket, _) = call(&mut member, Lane::Reading, at(103));
+        let entries = vec![Entry { sequence: 8, id: EntryId(9), by: Incarnation(2), what: 5 }];
+        member.answered(Lane::Reading, ticket, LogReply::Entries { floor: 0, entries }, at(103));
+        assert!(member.may_use(at(111)) && !member.may_use(at(112)), "from the call on");
+        for now in [104, 106] {
+            renew(&mut member, 9, at(now));
         }
-        assert!(member.may_use(at(109)) && !member.may_use(at(110)), "the second entry is missing");
-        assert_eq!(member.next_call(Lane::Control, at(111), || EPOCH), None);
+        assert!(!member.may_use(at(112)), "the ninth entry is missing");
+        assert_eq!(member.next_call(Lane::Control, at(113), || EPOCH), None);
+    }
+
+    #[test]
+    fn who_joins_a_log_that_is_old_enough_knows_all_members_and_says_so() {
+        let mut member = member(Some(at(10)));
+        let (ticket, _) = call(&mut member, Lane::Control, at(100));
+        let reply =
+            LogReply::Attached { epoch: EPOCH, last: 0, floor: 0, is_settled: true, rows: Vec::new() };
+        member.answered(Lane::Control, ticket, reply, at(100));
+        assert!(member.knows_all(at(100)));
+        let (_, called) = call(&mut member, Lane::Control, at(101));
+        assert!(matches!(called, LogCall::Renew { settles: true, .. }), "{called:?}");
+        let other = &mut self::member(Some(at(10)));
+        attach(other, 0, at(100));
+        let (_, called) = call(other, Lane::Control, at(101));
+        assert!(matches!(called, LogCall::Renew { settles: false, .. }), "{called:?}");
+    }
+
+    #[test]
+    fn room_is_bounded_and_what_nobody_asks_for_is_forgotten_when_it_has_a_place() {
+        let mut member = member(Some(at(10)));
+        attach(&mut member, 0, at(100));
+        assert!(member.tell(EntryId(1), 1, BYTES_MAX / 2) && !member.tell(EntryId(2), 1, 1));
+        assert!(member.purge(EntryId(3), 1, BYTES_MAX / 2) && !member.purge(EntryId(4), 1, 1));
+        let (ticket, called) = call(&mut member, Lane::Control, at(100));
+        assert!(
+            matches!(called, LogCall::Append { purges, .. } if purges == [(EntryId(1), 1)]),
+            "one is too large"
+        );
+        let reply = LogReply::Appended { first: 1, rows: Vec::new() };
+        member.answered(Lane::Control, ticket, reply, at(100));
+        assert_eq!((member.incomplete(), member.has_unplaced()), (1, true));
+        assert!(member.tell(EntryId(5), 1, 0) && member.receipt(EntryId(1), at(100)).is_none());
     }
 
     #[test]

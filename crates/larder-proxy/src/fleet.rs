@@ -29,6 +29,9 @@ pub trait Membership: Send + Sync + 'static {
     /// Shares a purge that is in force here. `None` where that cannot be done.
     fn share(&self, what: Arc<[u8]>) -> Option<EntryId>;
 
+    /// Shares what nobody asks for a receipt of.
+    fn tell(&self, what: Arc<[u8]>);
+
     /// What has become of it, and whether it is complete. `None`: it is, and nothing more is remembered.
     fn receipt(&self, id: EntryId) -> Option<(SharedPurge, bool)>;
 

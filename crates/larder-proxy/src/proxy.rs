@@ -104,18 +104,22 @@ impl Proxy {
     }
 
     /// Without a lease nothing that was fetched before this moment is used without asking the origin.
+    /// To be called when a request comes, and again when it has waited. False where it was so.
     #[inline(always)]
-    pub(crate) fn heed_lease(&self) {
-        if let Some(fleet) = self.fleet.get() {
-            self.doubt_without_lease(fleet);
+    pub(crate) fn heed_lease(&self) -> bool {
+        match self.fleet.get() {
+            None => true,
+            Some(fleet) => self.doubt_without_lease(fleet),
         }
     }
 
     #[inline(never)]
-    fn doubt_without_lease(&self, fleet: &Arc<dyn Membership>) {
-        if !fleet.may_use() {
+    fn doubt_without_lease(&self, fleet: &Arc<dyn Membership>) -> bool {
+        let may_use = fleet.may_use();
+        if !may_use {
             self.invalidations.doubt_all();
         }
+        may_use
     }
 
     /// The log may have had purges that were never seen here.
@@ -271,6 +275,9 @@ impl Proxy {
         for Joined { store, .. } in joined.iter().filter(|joined| joined.trust == Trust::Unknown) {
             store.look_ahead(&mut |last, notes| self.reach.look_at(last, notes));
         }
+        // While a store was away, the fleet may have purged what lies there.
+        let is_doubted =
+            self.fleet.get().is_some() && joined.iter().any(|joined| joined.trust != Trust::Heard);
         for Joined { store, trust } in joined {
             let proxy = Arc::downgrade(self);
             let readmit: Arc<Admit> = Arc::new(move |last, notes| {
@@ -281,6 +288,9 @@ impl Proxy {
             store.open(&readmit, trust != Trust::Missed);
             store.take_stock_by(&needed);
             self.reach.welcome(&store, self.invalidations.current());
+        }
+        if is_doubted {
+            self.doubt_stored();
         }
     }
 

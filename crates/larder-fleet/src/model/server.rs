@@ -16,6 +16,7 @@ pub(crate) struct Shared<W> {
     floor: u64,
     /// Renewals of all members together: no row ever has an older beat than it had.
     beats: u64,
+    is_settled: bool,
     rows: BTreeMap<Incarnation, Row>,
     log: VecDeque<Entry<W>>,
 }
@@ -41,11 +42,12 @@ impl<W: Clone> Server<W> {
             LogCall::Attach { fresh, name, incarnation, lease, from } => {
                 self.attach(fresh, name, (incarnation, lease), from)
             }
-            LogCall::Renew { epoch, incarnation, applied } => {
+            LogCall::Renew { epoch, incarnation, applied, settles } => {
                 let shared = self.of(epoch)?;
                 let beat = shared.beats + 1;
                 shared.row(incarnation, applied)?.beat = beat;
                 shared.beats = beat;
+                shared.is_settled |= settles;
                 LogReply::Rows { last: shared.last, rows: shared.rows() }
             }
             LogCall::Append { epoch, incarnation, applied, purges } => {
@@ -104,6 +106,7 @@ impl<W: Clone> Server<W> {
             last: 0,
             floor: 0,
             beats: 0,
+            is_settled: false,
             rows: BTreeMap::new(),
             log: VecDeque::new(),
         });
@@ -115,6 +118,7 @@ impl<W: Clone> Server<W> {
             epoch: shared.epoch,
             last: shared.last,
             floor: shared.floor,
+            is_settled: shared.is_settled,
             rows: shared.rows(),
         }
     }

@@ -489,7 +489,7 @@ impl World {
         let sim = &mut self.members[at];
         sim.number += 1;
         sim.table.push(Entered { key, number: sim.number, position: None, id: Some(id) });
-        assert!(sim.member.purge(id, key), "few are not complete");
+        assert!(sim.member.purge(id, key, 8), "few are not complete");
         let by = self.run_of[at];
         self.purges.insert(id, Purge { key, began: self.now, by, complete: None });
         self.seen.purged += 1;

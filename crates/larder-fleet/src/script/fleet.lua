@@ -3,14 +3,16 @@
 -- KEYS: the hash of the fleet and the stream of its log, in one slot of a cluster.
 -- ARGV: the name of the call, then what src/script/mod.rs writes for it.
 -- Replies: a flat list of strings, of which the first says what follows.
---   attached EPOCH LAST FLOOR ROW...   rows LAST ROW...   appended FIRST ROW...   entries FLOOR ENTRY...   left   lost WHAT
+--   attached EPOCH LAST FLOOR SETTLED ROW...   rows LAST ROW...   appended FIRST ROW...   entries FLOOR ENTRY...   left   lost WHAT
 --   ROW: incarnation, beat, lease ("-": none), applied, name    ENTRY: sequence, id, by, what
 --
--- In the hash: `epoch`, `server` (whose epoch it is), `last` (the number of the last entry), `beats` (renewals of all members), and
+-- In the hash: `settled` (1: nobody has a lease still from before this epoch), `epoch`, `server` (whose epoch it is), `last` (the number of the last entry), `beats` (renewals of all members), and
 -- for each member `m:INCARNATION` with "BEAT LEASE APPLIED NAME". An entry of the stream has the id NUMBER-0.
 
 local fleet, log = KEYS[1], KEYS[2]
 local call = ARGV[1]
+-- Of what the entries of one reply say.
+local BYTES_MAX = 1024 * 1024
 
 -- Another one after each start and each promotion.
 local function identity()
@@ -95,7 +97,7 @@ if call == 'attach' then
     end
     local applied = epoch == here and tonumber(sequence) or 0
     put_row(incarnation, redis.call('HINCRBY', fleet, 'beats', 1), lease, applied, name)
-    return add_rows({ 'attached', here, number(last()), number(floor()) })
+    return add_rows({ 'attached', here, number(last()), number(floor()), field('settled') or '0' })
 end
 
 if not is_epoch(ARGV[2]) then return { 'lost', 'epoch' } end
@@ -103,9 +105,12 @@ if not is_epoch(ARGV[2]) then return { 'lost', 'epoch' } end
 if call == 'read' then
     local after, most = tonumber(ARGV[3]), tonumber(ARGV[4])
     local entries = redis.call('XRANGE', log, number(after + 1) .. '-0', '+', 'COUNT', most)
-    local reply = { 'entries', number(floor()) }
+    local reply, bytes = { 'entries', number(floor()) }, 0
     for _, entry in ipairs(entries) do
         local fields = entry[2]
+        bytes = bytes + #fields[6]
+        -- The others come with the next call.
+        if bytes > BYTES_MAX and #reply > 2 then break end
         reply[#reply + 1] = number(sequence_of(entry))
         for at = 2, 6, 2 do
             reply[#reply + 1] = fields[at]
@@ -138,6 +143,7 @@ local beat, lease, applied, name = parts(row)
 applied = math.max(tonumber(applied), tonumber(sequence))
 
 if call == 'renew' then
+    if ARGV[6] == '1' then redis.call('HSET', fleet, 'settled', '1') end
     put_row(incarnation, redis.call('HINCRBY', fleet, 'beats', 1), lease, applied, name)
     return add_rows({ 'rows', number(last()) })
 end

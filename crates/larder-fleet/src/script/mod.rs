@@ -67,9 +67,10 @@ fn kept_to<W: AsRef<[u8]>>(call: &LogCall<W>, entries_max: u64) -> Vec<Vec<u8>> 
         LogCall::Expire { epoch, incarnation, beat } => {
             words(["expire", &hex(epoch.0), &hex(incarnation.0), &beat.to_string()])
         }
-        LogCall::Renew { epoch, incarnation, applied } => {
+        LogCall::Renew { epoch, incarnation, applied, settles } => {
             let [sequence, id] = place_words(*applied);
-            words(["renew", &hex(epoch.0), &hex(incarnation.0), &sequence, &id])
+            let settles = if *settles { "1" } else { "0" };
+            words(["renew", &hex(epoch.0), &hex(incarnation.0), &sequence, &id, settles])
         }
         LogCall::Append { epoch, incarnation, applied, purges } => {
             let [sequence, id] = place_words(*applied);
@@ -92,10 +93,11 @@ pub fn reply<W: for<'a> From<&'a [u8]>>(said: &[impl AsRef<[u8]>]) -> Result<Log
     let said: Vec<&[u8]> = said.iter().map(AsRef::as_ref).collect();
     let (kind, rest) = said.split_first().ok_or(Malformed)?;
     match (*kind, rest) {
-        (b"attached", [epoch, last, floor, rest @ ..]) => Ok(LogReply::Attached {
+        (b"attached", [epoch, last, floor, settled, rest @ ..]) => Ok(LogReply::Attached {
             epoch: Epoch(name(epoch)?),
             last: number(last)?,
             floor: number(floor)?,
+            is_settled: number(settled)? == 1,
             rows: rows(rest)?,
         }),
         (b"rows", [last, rest @ ..]) => Ok(LogReply::Rows { last: number(last)?, rows: rows(rest)? }),

@@ -82,7 +82,9 @@ impl Pair {
                 let from = self.dice.percent(50).then(|| (epoch, self.place()));
                 LogCall::Attach { fresh, name: called.into(), incarnation, lease, from }
             }
-            3..=4 => LogCall::Renew { epoch, incarnation, applied: self.place() },
+            3..=4 => {
+                LogCall::Renew { epoch, incarnation, applied: self.place(), settles: self.dice.percent(30) }
+            }
             5..=7 => {
                 let purges = (0..self.dice.below(4)).map(|_| {
                     let length = self.dice.below(40);

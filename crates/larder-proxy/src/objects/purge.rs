@@ -19,6 +19,7 @@ use larder_http::message::Scheme;
 use larder_http::target::Target;
 use larder_store::{CacheKey, Store};
 use parking_lot::Mutex;
+use tokio::sync::oneshot;
 
 use super::{StoredFile, StoredTree};
 use crate::fleet::{self, Entry, FleetReceipt};
@@ -70,10 +71,11 @@ impl Worker {
         purging.await.unwrap_or(Err(PurgeError::Lost))
     }
 
-    /// Applies what another larder of the fleet has purged; an entry of its log. Returns once the journals hold that, or after a time.
+    /// Applies what another larder of the fleet has purged; an entry of its log. Returns once that is in force. Nobody waits for the journals:
+    /// after a crash everything that lies in stores is validated.
     ///
     /// # Cancel safety
-    /// Dropped before it was polled, nothing has happened. Dropped after that, it is in force and may not hold after a crash.
+    /// Dropped before it was polled, nothing has happened; after that the purge goes on.
     pub async fn purge_of_fleet(self: Arc<Self>, entry: &[u8]) {
         let predicates = match fleet::read(entry) {
             Entry::Purge(predicates) => predicates,
@@ -85,8 +87,20 @@ impl Worker {
         };
         let mode = predicates.first().map_or(Mode::Hard, |predicate| predicate.mode);
         let sender = Sender { dialect: Dialect::Api, peer: None, by: BY_FLEET };
-        // What does not hold was told of, and is tried on.
-        let _ = self.apply(predicates, (mode, SYNC_TIME, Shared::FromOthers), sender).await;
+        let (entered, is_in_force) = oneshot::channel();
+        let place = self.proxy.purges.place();
+        let has_place = place.is_some();
+        let applying = tokio::spawn(async move {
+            let _place = place;
+            // What does not hold was told of, and is tried on.
+            let _ = self.apply(predicates, (mode, SYNC_TIME, Shared::FromOthers(entered)), sender).await;
+        });
+        // Where the task is lost, nothing comes.
+        let _ = is_in_force.await;
+        if !has_place {
+            // As many as may be under way are: the log waits.
+            let _ = applying.await;
+        }
     }
 
     async fn apply(
@@ -101,13 +115,23 @@ impl Worker {
         let mut filed = 0;
         for predicate in &predicates {
             if let Some(of_url) = self.files_of(&stores, predicate) {
-                filed += of_url.count().await;
+                // A file system that hangs must not keep a purge of the fleet from being in force.
+                if matches!(shared, Shared::WithOthers) {
+                    filed += of_url.count().await;
+                }
                 files.push(of_url);
             }
         }
         let first = self.proxy.invalidations.current() + 1;
         let removed = filed + self.enter(&stores, &predicates);
         let entered = Instant::now();
+        let sharing = match shared {
+            Shared::WithOthers => self.proxy.share(&predicates),
+            Shared::FromOthers(is_in_force) => {
+                let _ = is_in_force.send(());
+                None
+            }
+        };
         let kind = InvalidationKind::Purge;
         match sender.by {
             // On the admin's thread, which counts in cells of its own.
@@ -117,10 +141,6 @@ impl Worker {
             _ => self.metrics.invalidated(&kind),
         }
         let at = self.proxy.clock.now().wall;
-        let sharing = match shared {
-            Shared::WithOthers => self.proxy.share(&predicates),
-            Shared::FromOthers => None,
-        };
         let record = Arc::new(Record {
             id: self.proxy.purges.id(at.0),
             at,
@@ -277,10 +297,11 @@ impl Worker {
 }
 
 /// Whether the fleet is told of a purge, or has told it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Shared {
     WithOthers,
-    FromOthers,
+    /// Who has told it learns that it is in force.
+    FromOthers(oneshot::Sender<()>),
 }
 
 impl Proxy {

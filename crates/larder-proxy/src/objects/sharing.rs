@@ -36,8 +36,7 @@ impl Proxy {
             name: name.into(),
         };
         for entry in entries_of_unsafe(head.authority.as_str(), targets, groups.map(group)) {
-            // Where there is no room, all of them are told to take everything out as soon as there is.
-            let _ = fleet.share(entry);
+            fleet.tell(entry);
         }
     }
 

@@ -118,6 +118,7 @@ impl<'a> CachedRequest<'a> {
             Some(looked) => (looked.key, looked.arrived, Some(looked.missing)),
             None => {
                 let key = key::key(&exchange.asked.head, &settings.key, &context.content);
+                context.worker.proxy.heed_lease();
                 (key, context.worker.proxy.invalidations.current(), None)
             }
         };
@@ -155,7 +156,12 @@ impl<'a> CachedRequest<'a> {
 
     async fn recall(&mut self, missing: Box<Missing>) -> Step {
         let now = missing.now;
-        match self.look_at(now).recalled().await {
+        let recalled = self.look_at(now).recalled().await;
+        if !self.context.worker.proxy.heed_lease() {
+            // What was found was good before the lease was over.
+            return Step::Look;
+        }
+        match recalled {
             Some(found) => self.use_or_miss(found, now),
             // What memory has counts from now on, as it is.
             None if missing.miss.asks_first => Step::Look,

@@ -141,7 +141,8 @@ impl ServedFragments {
 
 impl Fragments for ServedFragments {
     fn ask(&self, uri: &DocumentUri, takes_errors: bool) -> AskedFragment {
-        if let Some(other) = &self.other {
+        let other = self.other.as_ref().filter(|_| self.worker.proxy.heed_lease());
+        if let Some(other) = other {
             let now = self.worker.proxy.clock.now();
             if let Some(fragment) = other.fragment(uri, &self.aim, &self.worker, now) {
                 return AskedFragment::Now(Ok(fragment));

@@ -44,6 +44,7 @@ pub(super) fn take(
     collapsed: bool,
 ) -> Result<Box<Reply>, WaitResult> {
     let (worker, worker_plan) = (context.worker, context.worker_plan);
+    worker.proxy.heed_lease();
     let miss = waiting.miss;
     let now = worker.proxy.clock.now();
     let mut status = CacheStatus { collapsed, ..CacheStatus::new(Outcome::Forwarded(miss.forward)) };

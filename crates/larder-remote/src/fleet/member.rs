@@ -3,12 +3,12 @@
 //! In: the member, whenever it has changed. Out: its lease as one number, so that asking for it takes no lock; what is known of the
 //! fleet, in words; and wakings in both directions.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use larder_fleet::{EntryId, Member, Position, SharedPurge};
+use larder_fleet::{EntryId, Lane, Member, Position, SharedPurge};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 
@@ -54,7 +54,8 @@ pub(super) struct SharedMember {
     until: AtomicU64,
     /// The last purges that became complete, the oldest first.
     completed: Mutex<VecDeque<SharedPurge>>,
-    failure: Mutex<Option<String>>,
+    /// Why the last call of each lane failed.
+    failures: Mutex<BTreeMap<Lane, String>>,
     waker: Notify,
     changes: watch::Sender<()>,
     leaves: AtomicBool,
@@ -70,7 +71,7 @@ impl SharedMember {
             member: Mutex::new(member),
             until: AtomicU64::new(0),
             completed: Mutex::default(),
-            failure: Mutex::new(None),
+            failures: Mutex::default(),
             waker: Notify::new(),
             changes: watch::Sender::new(()),
             leaves: AtomicBool::new(false),
@@ -92,6 +93,10 @@ impl SharedMember {
     pub(super) fn publish(&self) {
         let until = self.member().held_until().unwrap_or_default().as_nanos();
         self.until.store(u64::try_from(until).unwrap_or(u64::MAX), Ordering::Release);
+    }
+
+    /// Whoever waits for a purge looks again.
+    pub(super) fn tell_of_completed(&self) {
         self.changes.send_replace(());
     }
 
@@ -148,7 +153,7 @@ impl SharedMember {
     pub(super) fn pay(&self, id: EntryId) {
         // Taken back first: one that finds no room after this one is owed anew.
         let owes = self.owes_everything.swap(false, Ordering::AcqRel);
-        if owes && !self.member().purge(id, Purge::from([])) {
+        if owes && !self.member().purge(id, Purge::from([]), 0) {
             self.owe_everything();
         }
     }
@@ -157,12 +162,15 @@ impl SharedMember {
         self.leaves.load(Ordering::Acquire)
     }
 
-    /// Notes why the last call failed, or that it did not. True where that is news.
-    pub(super) fn note_failure(&self, why: Option<String>) -> bool {
-        let mut failure = self.failure.lock();
-        let is_news = failure.is_some() != why.is_some();
-        *failure = why;
-        is_news
+    /// Notes why the last call of a lane failed, or that it did not. True where all was well before and is not now, or the other way.
+    pub(super) fn note_failure(&self, lane: Lane, why: Option<String>) -> bool {
+        let mut failures = self.failures.lock();
+        let was_well = failures.is_empty();
+        match why {
+            Some(why) => failures.insert(lane, why),
+            None => failures.remove(&lane),
+        };
+        was_well != failures.is_empty()
     }
 
     pub(super) fn report(&self) -> FleetReport {
@@ -178,7 +186,7 @@ impl SharedMember {
             },
             others: others.collect(),
             incomplete: member.incomplete(),
-            failure: self.failure.lock().clone(),
+            failure: self.failures.lock().values().next().cloned(),
         }
     }
 }

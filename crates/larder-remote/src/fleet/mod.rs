@@ -90,12 +90,27 @@ impl Fleet {
     /// [`RemoteError::Thread`]: the system gives no random number.
     pub fn purge(&self, what: Purge) -> Result<Option<EntryId>, RemoteError> {
         let id = EntryId(draw()?);
-        let has_room = self.shared.member().purge(id, what);
+        let bytes = what.len();
+        let has_room = self.shared.member().purge(id, what, bytes);
         if !has_room {
             self.shared.owe_everything();
         }
         self.shared.wake();
         Ok(has_room.then_some(id))
+    }
+
+    /// The same of something whose receipt nobody asks for. It has half of the room. It is lost where the log is lost before the others have
+    /// read it.
+    ///
+    /// # Errors
+    /// As for [`Fleet::purge`].
+    pub fn tell(&self, what: Purge) -> Result<(), RemoteError> {
+        let (id, bytes) = (EntryId(draw()?), what.len());
+        if !self.shared.member().tell(id, what, bytes) {
+            self.shared.owe_everything();
+        }
+        self.shared.wake();
+        Ok(())
     }
 
     /// What has become of a purge of this larder.

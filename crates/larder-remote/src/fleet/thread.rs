@@ -3,8 +3,6 @@
 //! In: what the member asks for next. Out: calls, their answers, effects in their order. One task does all of it: the control call
 //! and the reading call are under way at once, and an answer is worked off whole before the next is looked at.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +10,8 @@ use larder_fleet::script::{self, Keys, SCRIPT};
 use larder_fleet::{Effect, EntryId, Epoch, Lane, LogCall, LogReply, Ticket};
 use larder_observe::Diagnostics;
 use tokio::runtime::Builder;
-use tokio::time::sleep;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
 
 use super::carrier::{Carrier, Purge};
 use super::clock;
@@ -31,12 +30,23 @@ const TURN_MAX: Duration = Duration::from_millis(500);
 const PART_MAX: usize = 256 << 10;
 /// The bounds of a reply: 256 entries, or 1024 members. A stream answers lists in five levels.
 const LISTS: Lists = Lists { nested: 5, elements: 8192, bytes: 16 << 20 };
-/// Look-ups of names that wait at once.
-const NAMES_AT_ONCE: usize = 2;
+/// Threads for what may wait: names, and files that purges of others take away.
+const BLOCKING_MAX: usize = 16;
+/// How long purges without a place are appended still, when larder ends.
+const LAST_WORDS_MAX: Duration = Duration::from_secs(1);
 
 type Answer = Result<LogReply<Purge>, CallError>;
-/// A call under way, with its connection, which it gives back.
-type UnderWay = Pin<Box<dyn Future<Output = (Box<Caller>, Ticket, Answer)> + Send>>;
+/// What a call leaves: its connection, and its answer.
+type Answered = (Box<Caller>, Ticket, Answer);
+
+/// A call under way. It goes on while an earlier answer is worked off, and ends with this value.
+struct UnderWay(JoinHandle<Answered>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
 
 /// A connection, or the call that has it.
 enum Line {
@@ -54,7 +64,7 @@ pub(super) fn start(
 ) -> Result<(), RemoteError> {
     let runtime = Builder::new_current_thread()
         .enable_all()
-        .max_blocking_threads(NAMES_AT_ONCE)
+        .max_blocking_threads(BLOCKING_MAX)
         .build()
         .map_err(RemoteError::Thread)?;
     let turns = Turns {
@@ -66,6 +76,7 @@ pub(super) fn start(
         shared,
         diagnostics,
         carrier,
+        silent_from: None,
     };
     let run = move || {
         runtime.block_on(turns.run());
@@ -84,11 +95,13 @@ struct Turns<C> {
     shared: Arc<SharedMember>,
     diagnostics: Diagnostics,
     carrier: C,
+    /// When it leaves without a word, once it is to leave.
+    silent_from: Option<Instant>,
 }
 
 impl<C: Carrier> Turns<C> {
     async fn run(mut self) {
-        while !self.shared.is_leaving() {
+        while !self.shared.is_leaving() || self.has_last_words() {
             if let Ok(id) = draw() {
                 self.shared.pay(EntryId(id));
             }
@@ -99,6 +112,13 @@ impl<C: Carrier> Turns<C> {
             self.carry_out().await;
         }
         self.leave().await;
+    }
+
+    /// Whether purges have no place yet, and there is time to append them.
+    fn has_last_words(&mut self) -> bool {
+        let now = Instant::now();
+        let until = *self.silent_from.get_or_insert(now + LAST_WORDS_MAX);
+        now < until && self.shared.member().has_unplaced()
     }
 
     fn line(&mut self, lane: Lane) -> &mut Option<Line> {
@@ -133,7 +153,7 @@ impl<C: Carrier> Turns<C> {
         let line = match next {
             Some((ticket, call)) => {
                 let at = (self.keys.clone(), self.server.timeout);
-                Line::Busy(Box::pin(ask(caller, at, ticket, call)))
+                Line::Busy(UnderWay(tokio::spawn(ask(caller, at, ticket, call))))
             }
             None => Line::Idle(caller),
         };
@@ -144,22 +164,27 @@ impl<C: Carrier> Turns<C> {
     async fn turn(&mut self) {
         let due = self.shared.member().due(clock::now()).min(TURN_MAX);
         let shared = Arc::clone(&self.shared);
-        let (lane, (caller, ticket, answer)) = tokio::select! {
+        let (lane, answered) = tokio::select! {
             biased;
             answered = answered(&mut self.control) => (Lane::Control, answered),
             answered = answered(&mut self.reading) => (Lane::Reading, answered),
             () = shared.woken() => return,
             () = sleep(due) => return,
         };
+        // Where the task is lost, so is its connection; the member is told by the call's end in time.
+        let Some((caller, ticket, answer)) = answered else {
+            *self.line(lane) = None;
+            return;
+        };
         *self.line(lane) = Some(Line::Idle(caller));
         let is_news = match answer {
             Ok(reply) => {
                 self.shared.member().answered(lane, ticket, reply, clock::now());
-                self.shared.note_failure(None)
+                self.shared.note_failure(lane, None)
             }
             Err(error) => {
                 self.shared.member().failed(lane, ticket, clock::now());
-                self.shared.note_failure(Some(error.to_string()))
+                self.shared.note_failure(lane, Some(error.to_string()))
             }
         };
         if is_news {
@@ -196,21 +221,28 @@ impl<C: Carrier> Turns<C> {
 
     /// Does what the member has asked for, and only then lets its lease count.
     async fn carry_out(&mut self) {
+        let mut has_completed = false;
         loop {
             let Some(effect) = self.shared.member().effect() else { break };
             if let Effect::Complete(receipt) = &effect {
                 self.shared.note_completed(receipt);
+                has_completed = true;
             }
             self.carrier.carry_out(effect).await;
         }
         if !self.shared.is_leaving() {
             self.shared.publish();
         }
+        if has_completed {
+            self.shared.tell_of_completed();
+        }
     }
 
     /// Tells the server that nothing is used here any more, so that nobody waits for this member.
     async fn leave(mut self) {
         let call = self.shared.member().leave();
+        // There is no lease from now on, whatever was published while leaving began.
+        self.shared.publish();
         if let Some(call) = call {
             // A call may be under way on the line. What it would bring counts for nothing any more.
             let caller = match self.control.take() {
@@ -228,9 +260,9 @@ impl<C: Carrier> Turns<C> {
 ///
 /// # Cancel safety
 /// The call goes on with the next poll.
-async fn answered(line: &mut Option<Line>) -> (Box<Caller>, Ticket, Answer) {
+async fn answered(line: &mut Option<Line>) -> Option<Answered> {
     match line {
-        Some(Line::Busy(under_way)) => under_way.as_mut().await,
+        Some(Line::Busy(under_way)) => (&mut under_way.0).await.ok(),
         Some(Line::Idle(_)) | None => std::future::pending().await,
     }
 }
@@ -240,7 +272,7 @@ async fn ask(
     (keys, limit): (Keys, Duration),
     ticket: Ticket,
     call: LogCall<Purge>,
-) -> (Box<Caller>, Ticket, Answer) {
+) -> Answered {
     let answer = run(&mut caller, &keys, limit, &call).await;
     (caller, ticket, answer)
 }

@@ -33,6 +33,11 @@ impl Membership for Member {
         self.fleet.purge(what).ok().flatten()
     }
 
+    fn tell(&self, what: Purge) {
+        // As above.
+        let _ = self.fleet.tell(what);
+    }
+
     fn receipt(&self, id: EntryId) -> Option<(SharedPurge, bool)> {
         match self.fleet.outcome(id) {
             PurgeOutcome::Complete(receipt) => receipt.map(|receipt| (receipt, true)),

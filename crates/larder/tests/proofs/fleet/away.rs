@@ -8,7 +8,11 @@ use crate::support::until;
 #[tokio::test]
 async fn without_redis_a_purge_stays_here_and_leases_end() {
     let mut stand = Stand::new();
-    let (first, second) = (stand.larder("web-1", "50ms", "").await, stand.larder("web-2", "50ms", "").await);
+    // Files of a site go before its stores, by another way.
+    let root = tempfile::tempdir().unwrap();
+    let site = format!("root = {:?}", root.path());
+    let first = stand.larder("web-1", "50ms", "").await;
+    let second = stand.with_site("web-2", "50ms", "", &site).await;
     together(&[&first, &second]).await;
     until("it is stored", async || first.is_hit("/a").await && second.is_hit("/a").await).await;
     stand.redis.kill();

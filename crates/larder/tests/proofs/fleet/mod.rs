@@ -56,11 +56,16 @@ impl Stand {
 
     /// A member whose purges wait so long; `store` are lines of its store.
     async fn larder(&self, name: &str, wait: &str, store: &str) -> Larder {
+        self.with_site(name, wait, store, "").await
+    }
+
+    /// The same with lines of its site.
+    async fn with_site(&self, name: &str, wait: &str, store: &str, site: &str) -> Larder {
         let url = format!("unix://{}", self.redis.socket().display());
         let text = format!(
             "listen = [\"127.0.0.1:0\"]\nadmin = \"127.0.0.1:0\"\nworkers = 2\n[origins.app]\nservers = [{:?}]\n\
              [fleet]\nname = {name:?}\nredis = {url:?}\nlease = \"{LEASE}\"\nwait = \"{wait}\"\n\
-             [stores.default]\nmemory = \"8MiB\"\n{store}\n[[site]]\norigin = \"app\"\n",
+             [stores.default]\nmemory = \"8MiB\"\n{store}\n[[site]]\norigin = \"app\"\n{site}\n",
             self.origin.url()
         );
         let (folder, config) = written(&text);
