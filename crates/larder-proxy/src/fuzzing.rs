@@ -1,4 +1,4 @@
-//! What comes of a request for a purge, and of a coded body, for fuzz targets alone.
+//! What comes of a request for a purge, of an entry of a fleet's log, and of a coded body, for fuzz targets alone.
 //!
 //! In: a head of any bytes, and the hosts that its sender may purge. Out: whether stored responses are still good after that. Or
 //! coded bytes, and what they are decoded to. What has to hold is said by the targets. Behind the feature `fuzzing`, off by
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, Version};
-use larder_cache::purge::{Mode, Scope};
+use larder_cache::purge::{Mode, Predicate, Scope};
 use larder_cache::{CachePolicy, Freshness, LifetimeSource, StoredHead, Verdict};
 use larder_http::authority::Authority;
 use larder_http::message::{RequestHead, Scheme};
@@ -116,4 +116,17 @@ impl EnteredPurge {
 /// An authority of the scheme `http`, from any bytes.
 pub fn authority(bytes: &[u8]) -> Option<Authority> {
     Authority::parse(Bytes::copy_from_slice(bytes), Scheme::Http).ok()
+}
+
+/// What an entry of a fleet's log says, and of which kind it is.
+pub fn read_fleet_entry(entry: &[u8]) -> (&'static str, Vec<Predicate>) {
+    match crate::fleet::read(entry) {
+        crate::fleet::Entry::Purge(predicates) => ("purge", predicates),
+        crate::fleet::Entry::Invalidation(predicates) => ("invalidation", predicates),
+    }
+}
+
+/// The entries of a purge.
+pub fn write_fleet_entries(predicates: &[Predicate]) -> Vec<Arc<[u8]>> {
+    crate::fleet::entries(predicates)
 }

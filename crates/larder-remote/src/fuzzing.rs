@@ -5,7 +5,7 @@
 use bytes::BytesMut;
 
 use crate::memcached::codec::Decoder;
-use crate::redis::Scanner;
+use crate::redis::{Lists, Scanner};
 use crate::reply::Reply;
 
 /// What was read: each reply in words of its own, the value's key and body among them, and whether the rest is no reply.
@@ -46,6 +46,27 @@ pub fn read_replies<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, value_max: u
 /// How many replies of Redis end within `pieces`, with strings of up to `value_max` bytes; `None` where the connection has to be closed.
 pub fn follow_replies<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, value_max: usize) -> Option<usize> {
     let mut scanner = Scanner::new(value_max);
+    pieces.into_iter().map(|piece| scanner.scan(piece)).sum::<Result<_, _>>().ok()
+}
+
+/// What lists may be part of a reply.
+#[derive(Clone, Copy, Debug)]
+pub struct ListBounds {
+    /// How many may lie within each other.
+    pub nested: usize,
+    /// Elements of all lists of a reply.
+    pub elements: usize,
+    /// Bytes of all strings of a reply.
+    pub bytes: usize,
+}
+
+/// The same as [`follow_replies`], with lists.
+pub fn follow_lists<'a>(
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+    value_max: usize,
+    ListBounds { nested, elements, bytes }: ListBounds,
+) -> Option<usize> {
+    let mut scanner = Scanner::with_lists(value_max, Lists { nested, elements, bytes });
     pieces.into_iter().map(|piece| scanner.scan(piece)).sum::<Result<_, _>>().ok()
 }
 
