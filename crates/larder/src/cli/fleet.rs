@@ -10,7 +10,7 @@ use super::admin::{AdminArguments, run};
 use super::ended::failed;
 use super::exit;
 use super::output::{print_all, printable};
-use super::table::{Lean, Table};
+use super::table::{Lean, Table, counted};
 use crate::server::FleetTold;
 
 /// Where it is asked for.
@@ -67,7 +67,7 @@ fn text(told: &FleetTold) -> String {
         line("without a lease: the origin is asked before anything stored is used".to_owned());
     }
     if told.incomplete > 0 {
-        line(format!("{} purges of this larder are not complete", told.incomplete));
+        line(format!("not complete: {} of this larder", counted(told.incomplete as u64, "purge", "purges")));
     }
     text
 }
@@ -104,6 +104,6 @@ mod tests {
             FleetTold { failure: Some("it is gone".to_owned()), left_s: Some(0.0), incomplete: 2, ..told };
         let said = text(&troubled);
         assert!(said.contains("cannot be had: it is gone") && said.contains("without a lease"), "{said}");
-        assert!(said.contains("2 purges"), "{said}");
+        assert!(said.contains("2 purges of this larder"), "{said}");
     }
 }
