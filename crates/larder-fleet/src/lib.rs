@@ -29,9 +29,10 @@ mod known;
 mod member;
 #[cfg(test)]
 mod model;
+mod own;
 mod receipt;
 pub mod script;
 
 pub use call::{Entry, EntryId, Epoch, Incarnation, LogCall, LogReply, Lost, Place, Position, Row};
-pub use member::{Effect, Lane, Member, MemberSettings, PURGES_MAX, Ticket};
+pub use member::{Effect, Lane, Member, MemberSettings, Ticket};
 pub use receipt::{MemberState, SharedPurge};

@@ -11,15 +11,8 @@ use std::time::Duration;
 
 use crate::call::{Entry, EntryId, Epoch, Incarnation, LogCall, LogReply, Lost, Place, Position, Row};
 use crate::known::{Known, over_at};
+use crate::own::{OwnPurge, OwnPurges};
 use crate::receipt::SharedPurge;
-
-/// Purges of one member that are not complete.
-pub const PURGES_MAX: usize = 65_536;
-/// Bytes of what they say.
-const BYTES_MAX: usize = 8 << 20;
-/// Purges in one call, and bytes of what they say, if there is more than one.
-const APPENDED_MAX: usize = 64;
-const APPENDED_BYTES_MAX: usize = 256 << 10;
 
 /// What a member is.
 #[derive(Clone, Debug)]
@@ -75,18 +68,6 @@ pub enum Effect<W> {
     Complete(SharedPurge),
 }
 
-/// A purge of this member that is not complete.
-#[derive(Debug)]
-struct OwnPurge<W> {
-    id: EntryId,
-    what: W,
-    bytes: usize,
-    /// Nobody asks for its receipt: it is forgotten when it has a place.
-    is_quiet: bool,
-    /// Its number in the log of now, and when that was known.
-    placed: Option<(u64, Duration)>,
-}
-
 /// The log that a member belongs to.
 #[derive(Debug)]
 struct Log {
@@ -122,8 +103,7 @@ pub struct Member<W> {
     known: Known,
     /// From when on every member is known that may hold a lease; `None`: not to be said.
     knows_all_from: Option<Duration>,
-    own: VecDeque<OwnPurge<W>>,
-    own_bytes: usize,
+    own: OwnPurges<W>,
     control: Option<UnderWay>,
     reading: Option<UnderWay>,
     has_left: bool,
@@ -146,8 +126,7 @@ impl<W: Clone> Member<W> {
             holds_until: None,
             known: Known::default(),
             knows_all_from: None,
-            own: VecDeque::new(),
-            own_bytes: 0,
+            own: OwnPurges::default(),
             control: None,
             reading: None,
             has_left: false,
@@ -189,33 +168,23 @@ impl<W: Clone> Member<W> {
     /// once then.
     #[must_use]
     pub fn purge(&mut self, id: EntryId, what: W, bytes: usize) -> bool {
-        self.take_in(OwnPurge { id, what, bytes, is_quiet: false, placed: None }, (PURGES_MAX, BYTES_MAX))
+        self.own.take_in(OwnPurge::new(id, what, bytes), false)
     }
 
     /// The same of one whose receipt nobody asks for. It has half of the room, and is lost where the log is lost right after it.
     #[must_use]
     pub fn tell(&mut self, id: EntryId, what: W, bytes: usize) -> bool {
-        let limits = (PURGES_MAX / 2, BYTES_MAX / 2);
-        self.take_in(OwnPurge { id, what, bytes, is_quiet: true, placed: None }, limits)
-    }
-
-    fn take_in(&mut self, purge: OwnPurge<W>, (purges_max, bytes_max): (usize, usize)) -> bool {
-        let has_room = self.own.len() < purges_max && self.own_bytes + purge.bytes <= bytes_max;
-        if has_room {
-            self.own_bytes += purge.bytes;
-            self.own.push_back(purge);
-        }
-        has_room
+        self.own.take_in(OwnPurge::new(id, what, bytes), true)
     }
 
     /// Whether purges wait for a place in the log.
     pub fn has_unplaced(&self) -> bool {
-        self.own.iter().any(|purge| purge.placed.is_none())
+        self.own.has_unplaced()
     }
 
     /// What has become of a purge that is not complete yet: who may use old copies still.
     pub fn receipt(&self, id: EntryId, now: Duration) -> Option<SharedPurge> {
-        let purge = self.own.iter().find(|purge| purge.id == id)?;
+        let purge = self.own.find(id)?;
         let is_shared = purge.placed.is_some_and(|(_, at)| at <= self.looked);
         let knows_all = self.knows_all(now.min(self.looked));
         let place = self.log.as_ref().map(|log| log.epoch).zip(purge.placed.map(|(sequence, _)| sequence));
@@ -312,15 +281,7 @@ impl<W: Clone> Member<W> {
         if let Some((incarnation, beat)) = self.known.overdue(epoch, now) {
             return Some((LogCall::Expire { epoch, incarnation, beat }, None));
         }
-        let mut bytes = 0;
-        let fits = |purge: &&OwnPurge<W>| {
-            let is_first = bytes == 0;
-            bytes += purge.bytes;
-            is_first || bytes <= APPENDED_BYTES_MAX
-        };
-        let unplaced = self.own.iter().filter(|purge| purge.placed.is_none());
-        let waiting = unplaced.take(APPENDED_MAX).take_while(fits);
-        let purges: Vec<_> = waiting.map(|purge| (purge.id, purge.what.clone())).collect();
+        let purges = self.own.next_batch();
         if !purges.is_empty() {
             return Some((LogCall::Append { epoch, incarnation, applied, purges }, Some(applied.sequence)));
         }
@@ -418,8 +379,7 @@ impl<W: Clone> Member<W> {
     /// What it is among the members of another log.
     fn begin_log(&mut self, now: Duration) {
         self.known.move_on(now);
-        let displaced = self.own.iter_mut().filter_map(|purge| purge.placed.take().map(|_| purge.id));
-        self.effects.extend(displaced.map(|id| Effect::Displaced { id }));
+        self.effects.extend(self.own.displace().map(|id| Effect::Displaced { id }));
         // There may have been a log between the last one and this, with members that it never saw. They have a lease like its own.
         self.knows_all_from = over_at(now, self.settings.lease).or(Some(now));
     }
@@ -458,8 +418,7 @@ impl<W: Clone> Member<W> {
         self.complete(epoch, under_way.sent);
         let MemberSettings { renew_every, look_every, .. } = self.settings;
         // The longer the newest one has waited, the less often.
-        let placed = self.own.back().and_then(|purge| purge.placed);
-        let waited = placed.map(|(_, at)| now.saturating_sub(at));
+        let waited = self.own.newest_placed_at().map(|at| now.saturating_sub(at));
         self.next_look = now + waited.map_or(renew_every, |waited| waited.clamp(look_every, renew_every));
     }
 
@@ -469,20 +428,23 @@ impl<W: Clone> Member<W> {
         if !self.knows_all(sent) {
             return;
         }
-        let (known, effects, own_bytes) = (&self.known, &mut self.effects, &mut self.own_bytes);
-        self.own.retain(|purge| {
-            let Some((sequence, _)) = purge.placed.filter(|(_, at)| *at <= sent) else { return true };
-            let is_complete = known.all().all(|other| match other.ended {
-                Some(at) => at <= sent,
-                None => other.has_applied(epoch, sequence),
-            });
+        let (known, effects) = (&self.known, &mut self.effects);
+        self.own.end(|id, sequence, at| {
+            let is_complete = at <= sent
+                && known.all().all(|other| match other.ended {
+                    Some(at) => at <= sent,
+                    None => other.has_applied(epoch, sequence),
+                });
             if is_complete {
-                *own_bytes -= purge.bytes;
                 let members = known.standings(Some((epoch, sequence)), sent, sent);
-                let receipt = SharedPurge { id: purge.id, is_shared: true, knows_all: true, members };
-                effects.push_back(Effect::Complete(receipt));
+                effects.push_back(Effect::Complete(SharedPurge {
+                    id,
+                    is_shared: true,
+                    knows_all: true,
+                    members,
+                }));
             }
-            !is_complete
+            is_complete
         });
         if self.own.is_empty() {
             self.known.forget_ended();
@@ -492,19 +454,10 @@ impl<W: Clone> Member<W> {
     /// A purge of its own has a number, which was so at this moment.
     fn placed(&mut self, id: EntryId, sequence: u64, at: Duration) {
         let Some(log) = &self.log else { return };
-        // They are placed in their order, so it is among the first.
-        let which = self.own.iter().position(|purge| purge.placed.is_none() && purge.id == id);
-        let Some((which, purge)) = which.and_then(|which| Some((which, self.own.get_mut(which)?))) else {
-            return;
-        };
-        if purge.is_quiet {
-            self.own_bytes -= purge.bytes;
-            self.own.remove(which);
-            return;
+        if self.own.place(id, sequence, at) {
+            let position = Position { epoch: log.epoch, sequence };
+            self.effects.push_back(Effect::Placed { id, position });
         }
-        purge.placed = Some((sequence, at));
-        let position = Position { epoch: log.epoch, sequence };
-        self.effects.push_back(Effect::Placed { id, position });
     }
 
     fn read(&mut self, floor: u64, entries: Vec<Entry<W>>, now: Duration) {
@@ -553,6 +506,7 @@ impl<W: Clone> Member<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::own::BYTES_MAX;
 
     const OWN: Incarnation = Incarnation(1);
     const EPOCH: Epoch = Epoch(7);
