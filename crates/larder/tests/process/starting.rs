@@ -223,7 +223,7 @@ async fn a_resolver_that_does_not_answer_holds_neither_start_nor_end_up() {
 #[tokio::test]
 async fn patterns_that_are_too_much_together_are_an_error_with_a_place_in_check_and_in_run() {
     let rule = |n: usize| format!("[[site.rule]]\npath_regex = ['^/{n}/\\w{{18}}$']\nttl = \"1s\"\n");
-    let rules: String = (0..80).map(rule).collect();
+    let rules: String = (0..24).map(rule).collect();
     let (_directory, path) = written(&config("http://127.0.0.1:1", "", &rules));
     let path = path.to_str().unwrap();
     let mut check = Process::start(&["check", "-c", path]);
