@@ -53,6 +53,7 @@ pub use sections::site::Site;
 pub use sections::store::{DEFAULT_STORE, Store};
 pub use sections::tags::TagFields;
 pub use sections::values::ValueSettings;
+pub use sections::versions::{VersionPlace, Versions, VersionsSetting};
 pub use value::absent_status::AbsentStatus;
 pub use value::address::AdminAddress;
 pub use value::certified::CertifiedName;
@@ -87,6 +88,7 @@ pub use value::statuses::StatusRange;
 pub use value::tag_field::TAG_FIELDS;
 pub use value::target::TargetField;
 pub use value::value_key::{ValueKey, ValueKeyPart};
+pub use value::version_key::VersionKey;
 pub use value::words::{
     AssembleMode, Balance, CacheMode, Cookies, Escape, HeadMode, Ignored, Invalidate, Layout, LogFormat,
     OnError, Protocol, RequestDirectives, Ring, SetCookie, ValueFormat,

@@ -248,6 +248,18 @@ families! {
     FLEET_SERVER_UP = "larder_fleet_server_up" Gauge "one" []
         "1 while Redis answers the fleet's calls."
         "At 0 purges stay here, and leases end.";
+    VERSION_READS = "larder_version_reads_total" Counter "versions" ["server", "result"]
+        "Versions that requests have read: `read`, `absent` where the application has set none, `unknown` where they could not be had."
+        "Those that are known without reading are not counted. Many `read`: the versions change faster than they are used.";
+    VERSIONS_KNOWN = "larder_versions_known" Gauge "versions" ["server"]
+        "Versions that are known without reading."
+        "At 65536 those go that were not used for longest.";
+    VERSIONS_WENT_BACK = "larder_versions_went_back_total" Counter "versions" ["server"]
+        "Versions that have become a lower number than they were."
+        "The server has lost its newest data, or was set back. Stores with disks may hold older responses under the same numbers.";
+    VERSIONS_SERVER_UP = "larder_versions_server_up" Gauge "one" ["server"]
+        "1 while the server of versions answers."
+        "At 0 the origin is asked for each request whose rule has versions.";
     BUILD_INFO = "larder_build_info" Gauge "one" ["version"]
         "Always 1; the version is in the label."
         "Which version runs where, and when that changed.";

@@ -11,11 +11,14 @@ use arc_swap::Guard;
 use larder_http::message::RequestHead;
 use larder_http::target::Target;
 use larder_origin::ServerTag;
+use larder_store::CacheKey;
 
 use crate::fetch::{self, ClientHop};
+use crate::key;
 use crate::root::Root;
 use crate::route::Site;
 use crate::settings::{OriginChoice, RuleSettings};
+use crate::versions::{NotKnown, RequestVersions};
 use crate::worker_plan::WorkerPlan;
 
 /// What is asked.
@@ -25,9 +28,52 @@ pub(crate) struct Asked {
     /// As the client sent it, where that is something else.
     pub(crate) sent_target: Option<Target>,
     pub(crate) route: MatchedRule,
+    /// The versions by which its rule tells responses apart; `None` where it has none, or they were not looked at yet.
+    pub(crate) versions: Option<Box<RequestVersions>>,
 }
 
 impl Asked {
+    pub(crate) fn new(head: RequestHead, sent_target: Option<Target>, route: MatchedRule) -> Self {
+        Self { head, sent_target, route, versions: None }
+    }
+
+    /// The key, once its versions are there. `content` is that of a QUERY.
+    #[inline(always)]
+    pub(crate) fn key(&self, content: &[u8]) -> CacheKey {
+        let versions = self.versions.as_ref().map(|versions| versions.key_text());
+        key::key(&self.head, &self.route.settings().key, versions, content)
+    }
+
+    /// Takes the versions of its rule as far as they are known without asking. False where they have to be asked for.
+    #[inline(always)]
+    pub(crate) fn take_known_versions(&mut self) -> bool {
+        match &self.route.settings().versions {
+            None => true,
+            Some(rule) => {
+                self.versions = rule.known(&self.head).map(Box::new);
+                self.versions.is_some()
+            }
+        }
+    }
+
+    /// Asks for the versions of its rule, where they are not known.
+    ///
+    /// # Cancel safety
+    /// Nothing has changed.
+    pub(crate) async fn take_versions(&mut self) {
+        if let Some(rule) = &self.route.settings().versions
+            && self.versions.is_none()
+        {
+            self.versions = Some(Box::new(rule.read(&self.head).await));
+        }
+    }
+
+    /// Why its versions are not known: then nothing that was stored before it came is used without asking the origin.
+    #[inline(always)]
+    pub(crate) fn versions_not_known(&self) -> Option<NotKnown> {
+        self.versions.as_ref()?.not_known
+    }
+
     /// The target byte for byte as it was sent.
     pub(crate) fn raw_target(&self) -> &Target {
         self.sent_target.as_ref().unwrap_or(&self.head.target)
@@ -35,7 +81,7 @@ impl Asked {
 
     /// Another request under the same site and rule.
     pub(crate) fn with_head(&self, head: RequestHead) -> Self {
-        Self { head, sent_target: None, route: self.route.again() }
+        Self::new(head, None, self.route.again())
     }
 }
 

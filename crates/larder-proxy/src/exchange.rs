@@ -137,8 +137,13 @@ impl Exchange {
             response.head.fields = before.into_fields();
             edits.apply(&mut response.head.fields);
         }
-        let with_key = (self.keyed && self.settings().debug)
-            .then(|| status.value_with_key(&key::text(&self.asked.head, &self.settings().key)));
+        let with_key = (self.keyed && self.settings().debug).then(|| {
+            status.value_with_key(&key::text(
+                &self.asked.head,
+                &self.settings().key,
+                self.asked.versions.as_deref(),
+            ))
+        });
         worker.count(self, response.head.status, &status);
         let log = worker.proxy.log_format().map(|format| {
             let mut record = LogRecord::new(self.started.wall, self.asker.client);

@@ -52,6 +52,7 @@ pub mod settings;
 #[cfg(test)]
 mod testing;
 mod uses;
+mod versions;
 mod worker;
 mod worker_plan;
 

@@ -18,6 +18,7 @@ use larder_store::Store;
 
 pub use crate::place::{PlaceMatch, StoreRule, TypePattern};
 pub use crate::purges::access::{Access, AccessRules, Addresses, Secret};
+pub use crate::versions::{VersionRule, VersionTemplate};
 
 /// Everything that one version of the config decides.
 pub struct ProxySettings {
@@ -204,6 +205,8 @@ pub struct RuleSettings {
     pub response: FieldEdits,
     /// How pages are put together from its templates; which responses are templates is the policy's.
     pub fragments: Arc<FragmentSettings>,
+    /// Versions of an application's that tell responses apart; `None` where there are none.
+    pub versions: Option<Arc<VersionRule>>,
 }
 
 impl RuleSettings {

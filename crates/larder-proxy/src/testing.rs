@@ -58,6 +58,7 @@ pub(crate) fn rule(store: &Arc<Store>) -> RuleSettings {
         collapse_wait: None,
         min_uses: 1,
         fetches_heads: true,
+        versions: None,
         key: KeySettings::default(),
         debug: false,
         request: FieldEdits::default(),

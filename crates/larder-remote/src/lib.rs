@@ -22,6 +22,7 @@ mod address;
 mod ask;
 mod breaker;
 mod client;
+mod clock;
 mod connect;
 mod deadline;
 mod error;
@@ -43,6 +44,7 @@ mod server;
 mod servers;
 mod settings;
 mod store;
+pub mod versions;
 mod writer;
 
 pub use address::{Address, Addresses, Resolve, SystemNames};

@@ -54,10 +54,10 @@ impl Store {
             },
         };
         let asked = match has_waited {
-            false => tier.ask(request, policy).await,
+            false => tier.ask(key, request, policy).await,
             true if self.has_come_since(key, request, now) => return Recalled::Something,
             true if turn.empty_at.is_some_and(|at| at >= began) => return Recalled::Nothing,
-            true => match timeout_at(until, tier.ask(request, policy)).await {
+            true => match timeout_at(until, tier.ask(key, request, policy)).await {
                 Ok(asked) => asked,
                 Err(_) => return Recalled::TooLate,
             },
@@ -146,8 +146,8 @@ impl Store {
     }
 
     /// Whom it asks for an answer to `request`, and by which name.
-    pub fn server_of(&self, request: &RequestHead) -> Option<String> {
-        self.anew()?.0.server_of(request)
+    pub fn server_of(&self, key: &CacheKey, request: &RequestHead) -> Option<String> {
+        self.anew()?.0.server_of(key, request)
     }
 }
 

@@ -30,7 +30,9 @@ pub mod walk;
 pub mod whereabouts;
 
 pub use audience::Audience;
-pub use larder_tier::{Budget, CacheKey, Note, Reservation, TargetUri, budget, descriptors, key, rank};
+pub use larder_tier::{
+    Budget, CacheKey, Note, Reservation, TargetUri, budget, descriptors, key, rank, template,
+};
 pub use memory::{Held, HotCache, MemoryStore, MemoryStoreSettings, Selection, Usage};
 pub use recall::Recalled;
 pub use store::Store;

@@ -32,11 +32,16 @@ pub trait Ask<V: Vocabulary> {
         Duration::ZERO
     }
 
-    /// Asks it for an answer to `request`, as a site's policy judges it.
+    /// Asks it for an answer to `request`, which has this key, as a site's policy judges it.
     ///
     /// # Cancel safety
     /// Dropped, what comes is for nobody.
-    fn ask<'a>(&'a self, _request: &'a RequestHead, _policy: &'a V::Policy) -> BoxFuture<'a, Asked<V>> {
+    fn ask<'a>(
+        &'a self,
+        _key: &'a CacheKey,
+        _request: &'a RequestHead,
+        _policy: &'a V::Policy,
+    ) -> BoxFuture<'a, Asked<V>> {
         Box::pin(std::future::ready(Asked::Absent))
     }
 
@@ -56,7 +61,7 @@ pub trait Ask<V: Vocabulary> {
     }
 
     /// Whom it asks for an answer to `request`, and by which name, in words.
-    fn server_of(&self, _request: &RequestHead) -> Option<String> {
+    fn server_of(&self, _key: &CacheKey, _request: &RequestHead) -> Option<String> {
         None
     }
 }

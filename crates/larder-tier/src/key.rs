@@ -27,6 +27,20 @@ pub struct CacheKey {
     hash: u64,
 }
 
+/// What begins the versions of a key.
+pub const VERSIONS: &[u8] = b"v";
+/// What ends their text.
+pub const VERSIONS_END: &[u8] = b"\0";
+/// Which rule's versions they are, behind that.
+pub const VERSIONS_RULE_BYTES: usize = 8;
+
+/// The part that `bytes` begin with, and what follows on it.
+#[inline]
+fn first_part(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk()?;
+    rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)
+}
+
 /// Both, one after the other. A short result is put together at once: a vector would be asked for room for each.
 fn joined(front: &[u8], back: &[u8]) -> SmallVec<[u8; SHORT]> {
     let (mut short, length) = ([0; SHORT], front.len() + back.len());
@@ -99,6 +113,40 @@ impl CacheKey {
         self.bytes.extend_from_slice(marks);
     }
 
+    /// Adds the versions by which a rule tells responses apart, right behind the scheme. No other part begins like this. Behind
+    /// [`VERSIONS_END`] may stand [which rule's](VERSIONS_RULE_BYTES) they are, and what tells them apart from others that read the same.
+    #[inline]
+    pub fn push_versions(&mut self, versions: &[u8]) {
+        self.push_marks(VERSIONS);
+        self.push_part(versions);
+    }
+
+    /// The text of the versions, where the rule has some.
+    pub fn versions(&self) -> Option<&[u8]> {
+        let behind = self.behind_scheme()?.strip_prefix(VERSIONS)?;
+        first_part(behind)?.0.split(|byte| *byte == 0).next()
+    }
+
+    /// Whether the key tells its versions apart from others that read the same.
+    pub fn has_marked_versions(&self) -> bool {
+        let part = || Some(first_part(self.behind_scheme()?.strip_prefix(VERSIONS)?)?.0);
+        let unmarked = self.versions().map_or(0, <[u8]>::len) + VERSIONS_END.len() + VERSIONS_RULE_BYTES;
+        part().is_some_and(|part| part.len() > unmarked)
+    }
+
+    /// Whether anything but the scheme and versions tells apart what lies under the base.
+    pub fn has_more_parts_than_versions(&self) -> bool {
+        let more = || match self.behind_scheme()? {
+            [] => Some(false),
+            rest => Some(!first_part(rest.strip_prefix(VERSIONS)?)?.1.is_empty()),
+        };
+        more().unwrap_or(true)
+    }
+
+    fn behind_scheme(&self) -> Option<&[u8]> {
+        Some(first_part(self.variant())?.1)
+    }
+
     /// The key under which parts of this key's response are kept (206), apart from whole ones: a look-up for a whole
     /// never meets them, and an invalidation of the base takes both. No part that a rule adds begins like this.
     #[inline]
@@ -123,8 +171,7 @@ impl CacheKey {
     /// The first part of the variant.
     #[inline]
     pub fn first_part(&self) -> Option<&[u8]> {
-        let (length, rest) = self.variant().split_first_chunk()?;
-        rest.get(..usize::try_from(u64::from_le_bytes(*length)).ok()?)
+        Some(first_part(self.variant())?.0)
     }
 
     /// Whether anything but the scheme tells apart what lies under the base.
@@ -195,6 +242,34 @@ mod tests {
         let parts = key.of_parts();
         assert_eq!((parts.base(), parts.hash()), (key.base(), key.hash()));
         assert_ne!(parts, key);
+    }
+
+    #[test]
+    fn versions_stand_behind_the_scheme_and_are_read_again() {
+        let key = |versions: Option<&str>, more: &[&str]| {
+            let mut key = CacheKey::new("a", "/x");
+            key.push_part(b"http");
+            versions.into_iter().for_each(|versions| key.push_versions(versions.as_bytes()));
+            more.iter().for_each(|part| key.push_part(part.as_bytes()));
+            key
+        };
+        let of = |key: CacheKey| {
+            let versions = key.versions().map(|versions| String::from_utf8_lossy(versions).into_owned());
+            (versions, key.has_more_parts(), key.has_more_parts_than_versions())
+        };
+        assert_eq!(of(key(None, &[])), (None, false, false));
+        assert_eq!(of(key(Some("7.1"), &[])), (Some("7.1".into()), true, false));
+        assert_eq!(of(key(Some(""), &["x"])), (Some(String::new()), true, true));
+        assert_eq!(of(key(None, &["x"])), (None, true, true));
+        assert_eq!(of(key(Some("7"), &[]).of_parts()), (Some("7".into()), true, true));
+        assert_eq!(of(key(Some("7\0x"), &[])), (Some("7".into()), true, false));
+        assert_ne!(key(Some("7"), &[]), key(Some("7\0x"), &[]));
+        assert!(
+            !key(Some("7\0--rule--"), &[]).has_marked_versions() && !key(None, &[]).has_marked_versions()
+        );
+        assert!(key(Some("7\0--rule--x"), &[]).has_marked_versions());
+        assert_ne!(key(Some("7"), &[]), key(Some("8"), &[]));
+        assert_eq!(of(CacheKey::new("a", "/")), (None, true, true));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a store asks of a tier behind its memory, and what tiers and the store share.
 //!
-//! In: nothing of its own. Out: the key of a stored response, the budget in bytes with its loans, the notes and
+//! In: nothing of its own. Out: the key of a stored response, names by templates, the budget in bytes with its loans, the notes and
 //! entries of journals, locks with ranks, and the traits of a tier, of a fill and of a body's source. The head of a
 //! stored response is a parameter of these traits: a tier that only writes bytes knows nothing of HTTP caching.
 //! Deliberately absent: any store, any disk, any rule of caching.
@@ -22,6 +22,7 @@ pub mod note;
 pub mod pause;
 pub mod rank;
 pub mod source;
+pub mod template;
 pub mod tier;
 pub mod uri;
 pub mod vocabulary;

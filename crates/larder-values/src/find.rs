@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::Method;
 use larder_cache::CachePolicy;
 use larder_http::message::{RequestHead, Scheme};
@@ -25,7 +26,8 @@ impl Ask<HttpCaching> for Values {
     }
 
     fn may_ask(&self, request: &RequestHead, policy: &CachePolicy) -> bool {
-        matches!(request.method, Method::GET | Method::HEAD) && self.settings.key.fits(policy)
+        matches!(request.method, Method::GET | Method::HEAD)
+            && self.settings.key.fits(&policy.keyed_cookies, &policy.keyed_fields)
     }
 
     fn asks_within(&self) -> Duration {
@@ -34,24 +36,29 @@ impl Ask<HttpCaching> for Values {
 
     fn ask<'a>(
         &'a self,
+        key: &'a CacheKey,
         request: &'a RequestHead,
         policy: &'a CachePolicy,
     ) -> BoxFuture<'a, Asked<HttpCaching>> {
         Box::pin(async move {
-            let base = CacheKey::new(request.authority.as_str(), request.target.as_str());
-            let ticket = self.notes.ticket(base.hash());
-            match self.notes.belief(base.base()) {
+            let ticket = self.notes.ticket(key.hash());
+            match self.notes.belief(key.base()) {
                 Belief::Yes => {}
                 Belief::Awaited | Belief::Never => return Asked::Unusable,
                 Belief::Lacking => {
-                    self.delete(&base, None);
+                    self.delete(key, None);
                     return Asked::Unusable;
                 }
             }
-            let Some(name) = self.settings.key.of_request(request) else { return Asked::Unfit };
+            // What larder has written there may be that of another time under the same versions.
+            let is_ambiguous = self.settings.write && key.has_marked_versions();
+            let name = self.settings.key.of_request(key.versions(), request);
+            let Some(name) = name.filter(|_| !(is_ambiguous && self.settings.key.has_versions())) else {
+                return Asked::Unfit;
+            };
             let looked_up = self
                 .servers
-                .look_up(&name, |found| {
+                .look_up(&Bytes::copy_from_slice(&name), |found| {
                     let now = self.clock.now();
                     format::response(&self.settings, found, request, policy, now)
                 })
@@ -79,8 +86,9 @@ impl Ask<HttpCaching> for Values {
         self.servers.told()
     }
 
-    fn server_of(&self, request: &RequestHead) -> Option<String> {
-        self.servers.told_of(&self.settings.key.of_request(request)?)
+    fn server_of(&self, key: &CacheKey, request: &RequestHead) -> Option<String> {
+        let name = self.settings.key.of_request(key.versions(), request)?;
+        self.servers.told_of(&Bytes::copy_from_slice(&name))
     }
 }
 
@@ -99,7 +107,7 @@ impl Values {
         let names = self.settings.key.of_base(key);
         let base = (key.base(), key.hash());
         self.notes.invalidate(base, number, &names, |name, confirmed| {
-            self.servers.delete(name, || confirmed.tell())
+            self.servers.delete(&Bytes::copy_from_slice(name), || confirmed.tell())
         });
     }
 }

@@ -14,8 +14,17 @@ use crate::Values;
 
 /// A purge cannot name the values of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the key of values has a cookie or a field: larder cannot name those of a URL, and has deleted none")]
-struct Unnameable;
+enum Unnameable {
+    #[error(
+        "the key of values has a cookie or a field: larder cannot name those of a URL, and has deleted none"
+    )]
+    Parts,
+    #[error(
+        "the key of values has a version: larder cannot name those of a URL, and has deleted none; a new version takes their \
+         place"
+    )]
+    Versions,
+}
 
 impl Invalidate for Values {
     fn take_out(&self, key: &CacheKey, number: u64) -> u64 {
@@ -43,8 +52,10 @@ impl Invalidate for Values {
     }
 
     fn purge(&self, uri: &TargetUri<'_>) -> Result<bool, Failure> {
-        match self.served(uri).is_some() && !self.settings.key.is_of_uri() {
-            true => Err(Box::new(Unnameable)),
+        let key = &self.settings.key;
+        match self.served(uri).is_some() && !key.is_of_uri() {
+            true if key.has_versions() => Err(Box::new(Unnameable::Versions)),
+            true => Err(Box::new(Unnameable::Parts)),
             false => Ok(false),
         }
     }

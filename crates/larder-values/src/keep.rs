@@ -55,14 +55,26 @@ impl Values {
             return Err(NotWritten::ByApplication);
         }
         // Anything but the scheme: what the rule adds, the content of a QUERY, or that it is a part.
-        let uri = TargetUri::of_key(key).filter(|_| !key.has_more_parts()).ok_or(NotWritten::KeyParts)?;
+        let has_more = match self.settings.key.has_versions() {
+            // What cannot be told apart there, or was not known.
+            true if key.has_marked_versions() || has_gap(key.versions().unwrap_or_default()) => true,
+            true => key.versions().is_none() || key.has_more_parts_than_versions(),
+            false => key.has_more_parts(),
+        };
+        let uri = TargetUri::of_key(key).filter(|_| !has_more).ok_or(NotWritten::KeyParts)?;
         let authority = self.served(&uri).ok_or(NotWritten::Host)?;
         // A stranger's port would choose what others get.
         if !self.settings.key.has_host() && has_port(&authority) {
             return Err(NotWritten::Host);
         }
-        self.settings.key.of_uri(&uri).ok_or(NotWritten::KeyParts)
+        let name = self.settings.key.of_uri(&uri, key.versions()).ok_or(NotWritten::KeyParts)?;
+        Ok(Bytes::copy_from_slice(&name))
     }
+}
+
+/// Whether one of several versions is missing.
+fn has_gap(versions: &[u8]) -> bool {
+    versions.split(|byte| *byte == b'.').any(<[u8]>::is_empty)
 }
 
 fn has_port(authority: &Authority) -> bool {

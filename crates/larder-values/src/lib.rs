@@ -27,7 +27,6 @@ mod notes;
 mod run;
 mod servers;
 mod settings;
-mod template;
 #[cfg(test)]
 mod tests;
 mod told;
@@ -45,10 +44,10 @@ use larder_remote::{RemoteError, RemoteSettings, Resolve, ServerReport};
 use larder_tier::rank::{Rank, RankedRwLock};
 use larder_tier::{TargetUri, VocabularyOf};
 
+pub use larder_tier::template::{KeyPart, KeyTemplate};
 use notes::Notes;
 use servers::Servers;
 pub use settings::{Format, ValuesSettings};
-pub use template::{KeyPart, KeyTemplate};
 
 /// The rules of caching, as [`larder_cache`] has them.
 type HttpCaching = VocabularyOf<StoredHead, CachePolicy>;

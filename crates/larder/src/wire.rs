@@ -25,6 +25,8 @@ use larder_proxy::settings::{
     ValueMatch,
 };
 use larder_proxy::{Heard, PlanError, Reach};
+use larder_remote::RemoteError;
+use larder_remote::versions::Versions;
 use larder_store::{MemoryStoreSettings, Store};
 use larder_values::Values;
 
@@ -35,6 +37,7 @@ mod removed;
 mod site_fields;
 mod store;
 mod values;
+mod versions;
 
 use crate::server::descriptors::Shares;
 use removed::{RemovedStores, has_directories, is_same_place};
@@ -51,6 +54,9 @@ pub enum WireError {
     /// A store's disk.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// What reads versions.
+    #[error("versions")]
+    Versions(#[from] RemoteError),
     /// An origin's TLS.
     #[error("origin")]
     Origin(#[from] larder_origin::SetupError),
@@ -67,6 +73,8 @@ pub(crate) struct Wiring {
     origins: HashMap<String, KnownOrigin>,
     /// Of all origins together.
     connections: Arc<larder_origin::Connections>,
+    /// One for each server with versions.
+    versions: Vec<Arc<Versions>>,
 }
 
 #[derive(Clone)]
@@ -81,6 +89,7 @@ struct KnownOrigin {
 pub(crate) struct Draft {
     stores: Vec<(String, DraftStore)>,
     origins: HashMap<String, KnownOrigin>,
+    versions: Vec<Arc<Versions>>,
 }
 
 impl Wiring {
@@ -98,6 +107,7 @@ impl Wiring {
             diagnostics,
             origins: HashMap::new(),
             connections: Arc::default(),
+            versions: Vec::new(),
         }
     }
 
@@ -111,11 +121,32 @@ impl Wiring {
         config: &Config,
         shares: &Shares,
     ) -> Result<(ProxySettings, Draft), WireError> {
-        let draft = Draft { stores: self.draft_stores(config, shares)?, origins: self.draft_origins(config) };
+        self.draft_reading(config, shares, (config, true))
+    }
+
+    /// The same with versions as another config says, whose servers are asked if `connects`.
+    ///
+    /// # Errors
+    /// As for [`Wiring::draft`].
+    pub(crate) fn draft_reading(
+        &self,
+        config: &Config,
+        shares: &Shares,
+        (of_versions, connects): (&Config, bool),
+    ) -> Result<(ProxySettings, Draft), WireError> {
+        let draft = Draft {
+            stores: self.draft_stores(config, shares)?,
+            origins: self.draft_origins(config),
+            versions: versions::readers(of_versions, &self.versions, (&self.diagnostics, connects))?,
+        };
         let names: Vec<&str> = config.origins.iter().map(|(name, _)| name.as_str()).collect();
         let trusted = config.trusted.clone();
         let settings = ProxySettings {
-            sites: config.sites.iter().map(|site| self.site(config, site, &names, &draft)).collect(),
+            sites: config
+                .sites
+                .iter()
+                .map(|site| self.site((config, of_versions), site, &names, &draft))
+                .collect(),
             origins: names
                 .iter()
                 .filter_map(|name| draft.origins.get(*name))
@@ -145,6 +176,7 @@ impl Wiring {
         }
         self.stores = stores;
         self.origins = draft.origins;
+        self.versions = draft.versions;
     }
 
     /// How far the store of a draft had heard of invalidations when it was closed in this process.
@@ -204,6 +236,11 @@ impl Wiring {
         self.stores.iter().filter_map(values).collect()
     }
 
+    /// Who reads versions.
+    pub(crate) fn versions(&self) -> &[Arc<Versions>] {
+        &self.versions
+    }
+
     pub(crate) fn origins(&self) -> Vec<(String, Arc<larder_origin::OriginState>)> {
         let state = |(name, known): (&String, &KnownOrigin)| (name.clone(), Arc::clone(&known.choice.state));
         let mut origins: Vec<_> = self.origins.iter().map(state).collect();
@@ -256,7 +293,7 @@ impl Wiring {
 
     fn site(
         &self,
-        config: &Config,
+        (config, of_versions): (&Config, &Config),
         site: &larder_config::Site,
         origins: &[&str],
         draft: &Draft,
@@ -265,7 +302,7 @@ impl Wiring {
         let site_fields = SiteFields::by(config, site);
         let resolved = |rule| {
             let resolved = Settings::resolve(rule, &site.settings, &config.defaults.settings);
-            Arc::new(self.rule(resolved, &site_fields, draft))
+            Arc::new(self.rule(of_versions, resolved, &site_fields, draft))
         };
         SiteSettings {
             route: self.metrics.route(&name),
@@ -294,7 +331,14 @@ impl Wiring {
         (store, self.metrics.cache(name.as_str()))
     }
 
-    fn rule(&self, resolved: Resolved, site_fields: &SiteFields, draft: &Draft) -> RuleSettings {
+    fn rule(
+        &self,
+        of_versions: &Config,
+        resolved: Resolved,
+        site_fields: &SiteFields,
+        draft: &Draft,
+    ) -> RuleSettings {
+        let versions = versions::of_rule(of_versions, &resolved, &draft.versions);
         let policy = policy(&resolved, site_fields);
         let (store, store_id) = self.store(&resolved.store, draft);
         let place = |place: &larder_config::StoreRule| {
@@ -338,6 +382,7 @@ impl Wiring {
             request: site_fields.edits(resolved.request),
             response: edits(resolved.response),
             fragments: assembly::fragments(resolved.fragments),
+            versions,
         }
     }
 }

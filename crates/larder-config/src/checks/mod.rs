@@ -1,7 +1,7 @@
 //! Checks that need more than one key: of the whole config, of a whole origin, a whole store, and of who may purge.
 //!
 //! Names have to exist, addresses and hosts have to differ, stores have directories for themselves, and keys have to
-//! tell apart what rules tell apart, those of values in memcached and Redis too. A note says which cookies keep a request from what a
+//! tell apart what rules tell apart, those of values in memcached and Redis too. Versions need a server and a place. A note says which cookies keep a request from what a
 //! rule stores.
 //!
 //! In: the sections as they were read, and the document for the places. Values that were refused are not judged
@@ -13,12 +13,14 @@ mod directories;
 mod fragments;
 mod hosts;
 mod keys;
+mod layers;
 mod names;
 mod origin;
 pub(crate) mod patterns;
 mod purge;
 mod store;
 mod values;
+mod versions;
 
 use crate::document::Table;
 use crate::reading::{At, Reading};
@@ -33,6 +35,7 @@ impl Consistent for Config {
         hosts::check(table, reading);
         keys::check(self, table, reading);
         values::check(self, table, reading);
+        versions::check(self, table, reading);
         fragments::check(table, reading);
         cookies::note(self, table, reading);
     }

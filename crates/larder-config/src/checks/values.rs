@@ -6,10 +6,11 @@
 
 use std::collections::BTreeSet;
 
+use super::layers::each_rule;
 use crate::document::{Node, Table, Value};
 use crate::reading::{At, Reading, tables};
 use crate::sections::config::Config;
-use crate::sections::settings::{Resolved, Settings};
+use crate::sections::settings::Resolved;
 use crate::sections::site::Site;
 use crate::sections::values::ValueSettings;
 use crate::value::name::Name;
@@ -78,37 +79,22 @@ fn of_rules(
     table: &Table,
     reading: &mut Reading<'_>,
 ) {
-    let top = At::Top;
-    let defaults_at = At::Key(&top, "defaults");
-    let defaults = tables(table, "defaults").into_iter().next();
-    let list = At::Key(&top, "site");
-    for (index, (site, site_table)) in config.sites.iter().zip(tables(table, "site")).enumerate() {
-        let site_at = At::Item(&list, index);
-        let rules_at = At::Key(&site_at, "rule");
-        let rules = site.rules.iter().zip(tables(site_table, "rule")).enumerate();
-        let rules = rules
-            .map(|(index, (rule, table))| (Some(&rule.settings), Some((table, At::Item(&rules_at, index)))));
-        for (settings, own) in rules.chain([(None, None)]) {
-            let resolved = Settings::resolve(settings, &site.settings, &config.defaults.settings);
-            if !resolved.uses(name) || is_same(&resolved, values) {
-                continue;
-            }
-            let layers = [own, Some((site_table, site_at)), defaults.map(|table| (table, defaults_at))];
-            // What says the key, or else what uses the store.
-            let said_by = ["key", "store"].into_iter().find_map(|key| {
-                layers.iter().flatten().find_map(|(table, at)| Some((&table.get(key)?.place, key, *at)))
-            });
-            let (place, key, at) = said_by.unwrap_or((&site_table.place, "store", site_at));
+    each_rule(config, table, |resolved, layers| {
+        if !resolved.uses(name) || is_same(resolved, values) {
+            return;
+        }
+        // What says the key, or else what uses the store.
+        layers.at(&["key", "store"], |place, at| {
             let said = format!("values of the store \"{name}\" are not looked up here");
-            let problem = reading.problem(place, &At::Key(&at, key), said);
+            let problem = reading.problem(place, at, said);
             let problem = problem.hint(format!(
                 "the cookies and fields of `key` and those of the store's {table_key}.key have to be the same"
             ));
             if !reading.warnings.contains(&problem) {
                 reading.warn(problem);
             }
-        }
-    }
+        });
+    });
 }
 
 fn is_same(resolved: &Resolved, values: &ValueSettings) -> bool {

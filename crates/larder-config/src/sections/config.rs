@@ -10,13 +10,15 @@ use crate::sections::limits::Limits;
 use crate::sections::log::Log;
 use crate::sections::origin::Origin;
 use crate::sections::purge::PurgeSetting;
-use crate::sections::settings::Settings;
+use crate::sections::settings::{Resolved, Settings};
 use crate::sections::site::Site;
 use crate::sections::store::Store;
 use crate::sections::tags::TagFields;
+use crate::sections::versions::Versions;
 use crate::value::address::AdminAddress;
 use crate::value::cidr::Cidr;
 use crate::value::name::Name;
+use crate::value::redis_url::RedisUrl;
 use crate::value::secret::Secret;
 
 section! {
@@ -89,6 +91,12 @@ impl Config {
     pub fn tags(&self, site: &Site) -> TagFields {
         let said = site.purging.tags.as_ref().or(self.defaults.purging.tags.as_ref());
         said.cloned().unwrap_or_default()
+    }
+
+    /// The server where the versions of a rule lie: their own, that of the rule's store, or that of the fleet.
+    pub fn server_of_versions<'c>(&'c self, rule: &Resolved, versions: &'c Versions) -> Option<&'c RedisUrl> {
+        let of_store = || self.store(&rule.store)?.redis.as_ref().map(|redis| &redis.url);
+        versions.redis.as_ref().or_else(of_store).or_else(|| self.fleet.as_ref().map(|fleet| &fleet.redis))
     }
 
     /// The store of this name.

@@ -27,6 +27,7 @@ pub(crate) mod site;
 pub(crate) mod store;
 pub(crate) mod tags;
 pub(crate) mod values;
+pub(crate) mod versions;
 
 use std::collections::HashMap;
 use std::sync::OnceLock;

@@ -13,6 +13,7 @@ use crate::sections::key::KeySettings;
 use crate::sections::origin::item;
 use crate::sections::place::{StoreRule, check_order};
 use crate::sections::store::DEFAULT_STORE;
+use crate::sections::versions::{Versions, VersionsSetting};
 use crate::value::harmless::HarmlessCookie;
 use crate::value::lifetimes::Lifetimes;
 use crate::value::name::Name;
@@ -113,6 +114,9 @@ section! {
         place: Option<Vec<StoreRule>> = ("none: all go to `store`"), why "The path tells most requests apart; some can only be told by what comes.";
         /// What belongs to the cache key besides scheme, host and path.
         key: Option<KeySettings> = ("the whole query, no cookies, no fields"), why "Nothing that may change the answer is left out.";
+        /// Versions that an application keeps in Redis. What was stored under one version is not used under another. `"off"` takes back
+        /// what the site says.
+        versions: Option<VersionsSetting> = ("none"), why "It takes an application that counts them up.";
         /// Changes to the request, before the cache looks at it: what is set counts for the key, for `Vary` and for
         /// cookies, and what is removed does not.
         request: Option<FieldEdits> = ("none"), why "Requests go on as they came. The cache sees what the origin will see.";
@@ -207,6 +211,8 @@ pub struct Resolved {
     pub place: Vec<StoreRule>,
     /// See [`Settings::key`].
     pub key: KeySettings,
+    /// See [`Settings::versions`].
+    pub versions: Option<Versions>,
     /// See [`Settings::request`].
     pub request: FieldEdits,
     /// See [`Settings::response`].
@@ -270,6 +276,7 @@ impl Settings {
             store_from,
             place: first(layers, |layer| &layer.place).unwrap_or_default(),
             key: first(layers, |layer| &layer.key).unwrap_or_default(),
+            versions: first(layers, |layer| &layer.versions).and_then(VersionsSetting::versions),
             request: first(layers, |layer| &layer.request).unwrap_or_default(),
             response: first(layers, |layer| &layer.response).unwrap_or_default(),
             assemble: first(layers, |layer| &layer.assemble).unwrap_or_default(),
@@ -335,7 +342,7 @@ impl Consistent for Settings {
 }
 
 /// Keys that say nothing where nothing is looked up or stored.
-const UNUSED_WHERE_OFF: [&str; 21] = [
+const UNUSED_WHERE_OFF: [&str; 22] = [
     "ttl",
     "override_ttl",
     "stale_if_dead",
@@ -356,6 +363,7 @@ const UNUSED_WHERE_OFF: [&str; 21] = [
     "language_selection",
     "place",
     "key",
+    "versions",
     "debug",
 ];
 

@@ -16,6 +16,7 @@ mod redis;
 mod settings;
 mod stores;
 mod values;
+mod versions;
 
 use std::path::Path;
 

@@ -39,4 +39,5 @@ pub(crate) mod statuses;
 pub(crate) mod tag_field;
 pub(crate) mod target;
 pub(crate) mod value_key;
+pub(crate) mod version_key;
 pub(crate) mod words;

@@ -31,6 +31,8 @@ pub enum ValueKeyPart {
     Cookie(CookieName),
     /// `{field:NAME}`
     Field(HeaderName),
+    /// `{version}`
+    Version,
 }
 
 /// How keys of values are made.
@@ -48,6 +50,11 @@ impl ValueKey {
         self.0.contains(&ValueKeyPart::Host)
     }
 
+    /// Whether a value has another key with each version.
+    pub fn has_version(&self) -> bool {
+        self.0.contains(&ValueKeyPart::Version)
+    }
+
     /// Its cookies, by name.
     pub fn cookies(&self) -> impl Iterator<Item = &CookieName> {
         self.0.iter().filter_map(|part| if let ValueKeyPart::Cookie(name) = part { Some(name) } else { None })
@@ -60,48 +67,67 @@ impl ValueKey {
 }
 
 /// The parts without a name of their own.
-const PLAIN: [(&str, ValueKeyPart); 5] = [
+const PLAIN: [(&str, ValueKeyPart); 6] = [
     ("scheme", ValueKeyPart::Scheme),
     ("host", ValueKeyPart::Host),
     ("path", ValueKeyPart::Path),
     ("query", ValueKeyPart::Query),
     ("target", ValueKeyPart::Target),
+    ("version", ValueKeyPart::Version),
 ];
+/// The name of a part that is several others.
+const URL: &str = "url";
+const SCHEME_END: &str = "://";
 
 impl TextSetting for ValueKey {
     const TEXT: Text = Text {
         noun: "a key of values",
         examples: r#""{target}", "page:{host}{target}", "{path}:{cookie:lang}""#,
-        about: "Text with parts in braces: `{scheme}`, `{host}`, `{path}`, `{query}`, `{target}` (path and query), \
-                `{cookie:NAME}`, `{field:NAME}`. Path and query are as the origin gets them. The host is in lower case, with its \
+        about: "Text with parts in braces: `{scheme}`, `{host}`, `{path}`, `{query}`, `{target}` (path and query), `{url}` \
+                (scheme, `://`, host, target), `{cookie:NAME}`, `{field:NAME}`, and `{version}`, which is that of the rule's \
+                `versions`. Path and query are as the origin gets them. The host is in lower case, with its \
                 port where that is not the scheme's own.",
-        pattern: Some("\\{(scheme|host|path|query|target|(cookie|field):[^{}]+)\\}"),
+        pattern: Some("\\{(scheme|host|path|query|target|url|version|(cookie|field):[^{}]+)\\}"),
     };
 
     fn from_text(text: &str) -> Result<Self, Option<String>> {
-        if text.len() > BYTES_MAX {
-            return Err(Some(format!("at most {BYTES_MAX} bytes")));
-        }
-        let (mut parts, mut rest) = (Vec::new(), text);
-        while let Some(at) = rest.find(['{', '}']) {
-            let (front, behind) = rest.split_at(at);
-            parts.extend((!front.is_empty()).then(|| ValueKeyPart::Text(front.to_owned())));
-            let inner = behind.strip_prefix('{').and_then(|inner| inner.split_once('}'));
-            let Some((name, behind)) = inner else {
-                return Err(Some("a brace begins or ends a part, such as {target}".to_owned()));
-            };
-            parts.push(part(name)?);
-            rest = behind;
-        }
-        parts.extend((!rest.is_empty()).then(|| ValueKeyPart::Text(rest.to_owned())));
-        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(Some("printable ASCII without blanks".to_owned()));
-        }
+        let parts = parts_of(text)?;
         let is_path = |part: &ValueKeyPart| matches!(part, ValueKeyPart::Path | ValueKeyPart::Target);
         match parts.iter().any(is_path) {
             true => Ok(Self(parts)),
             false => Err(Some("without {path} or {target} all URLs would share one value".to_owned())),
         }
+    }
+}
+
+/// The parts of a template.
+pub(super) fn parts_of(text: &str) -> Result<Vec<ValueKeyPart>, Option<String>> {
+    if text.len() > BYTES_MAX {
+        return Err(Some(format!("at most {BYTES_MAX} bytes")));
+    }
+    let (mut parts, mut rest) = (Vec::new(), text);
+    while let Some(at) = rest.find(['{', '}']) {
+        let (front, behind) = rest.split_at(at);
+        parts.extend((!front.is_empty()).then(|| ValueKeyPart::Text(front.to_owned())));
+        let inner = behind.strip_prefix('{').and_then(|inner| inner.split_once('}'));
+        let Some((name, behind)) = inner else {
+            return Err(Some("a brace begins or ends a part, such as {target}".to_owned()));
+        };
+        match name {
+            URL => parts.extend([
+                ValueKeyPart::Scheme,
+                ValueKeyPart::Text(SCHEME_END.to_owned()),
+                ValueKeyPart::Host,
+                ValueKeyPart::Target,
+            ]),
+            name => parts.push(part(name)?),
+        }
+        rest = behind;
+    }
+    parts.extend((!rest.is_empty()).then(|| ValueKeyPart::Text(rest.to_owned())));
+    match text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        true => Ok(parts),
+        false => Err(Some("printable ASCII without blanks".to_owned())),
     }
 }
 

@@ -17,6 +17,7 @@ impl Walk<'_> {
     /// What a request would find, in plain files and among values as well.
     pub(super) async fn find(&self, key: &CacheKey) -> LookupResult {
         let judge = Judge::new(&self.worker.proxy.invalidations, None);
+        let judge = judge.doubting(self.not_known().is_some());
         let lookup = Lookup { rule: self.settings, hot: None, key, request: self.head(), judge };
         let found = lookup.look_up_asking(self.now, !self.question.offline);
         let has_files = || self.settings.stores().any(|(store, _)| store.looks_outside_first());

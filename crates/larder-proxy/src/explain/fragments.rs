@@ -83,12 +83,15 @@ impl Walk<'_> {
         // No origin is asked for a fragment. A server of values is, as a request would.
         let offline = self.question.offline;
         let question = Question { head: aimed.head, content: Bytes::new(), offline, websocket: false };
+        let settings = site.settings_at(aimed.rule);
+        let versions = super::versions_of(settings, &question).await;
         let walk = Walk {
             worker: self.worker,
             plan: self.plan,
             site,
-            settings: site.settings_at(aimed.rule),
+            settings,
             question,
+            versions,
             now: self.now,
             running: self.running,
         };
@@ -130,7 +133,8 @@ impl Walk<'_> {
         let under = Under::look(self, &key).await;
         let outlook = self.look_up(&key, &under, found);
         let (verdict, status) = (outlook.decision.verdict, outlook.status);
-        let mut told = told(outlook, Some(key::text(self.head(), &self.settings.key)));
+        let mut told =
+            told(outlook, Some(key::text(self.head(), &self.settings.key, self.versions.as_ref())));
         let Some((stored, store)) = under.selected_in() else {
             return FoundFragment { told: Some(told), detail: None, part: FoundPart::Missing };
         };
@@ -192,6 +196,7 @@ impl Walk<'_> {
     /// Whether a first look would find something to use.
     fn is_usable_in_memory(&self, key: &CacheKey) -> bool {
         let judge = Judge::new(&self.worker.proxy.invalidations, None);
+        let judge = judge.doubting(self.not_known().is_some());
         let lookup = Lookup { rule: self.settings, hot: None, key, request: self.head(), judge };
         match lookup.look_up_asking(self.now, true) {
             LookupResult::Fresh { .. } | LookupResult::Refresh { .. } => true,

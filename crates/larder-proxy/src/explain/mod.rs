@@ -46,6 +46,8 @@ use crate::invalidation::Judge;
 use crate::key;
 use crate::lookup::{Lookup, LookupResult, Miss};
 use crate::serve::standing_in;
+use crate::settings::RuleSettings;
+use crate::versions::{NotKnown, RequestVersions};
 use crate::worker::Worker;
 pub use explanation::{
     AskedRequest, Candidate, Course, Decision, Destination, ExplainedFragment, ExplainedFreshness,
@@ -101,7 +103,8 @@ impl Worker {
             running,
         };
         let now = self.proxy.clock.now();
-        let walk = Walk { worker: &self, plan: &plan, site, settings, question, now, running };
+        let versions = versions_of(settings, &question).await;
+        let walk = Walk { worker: &self, plan: &plan, site, settings, question, versions, now, running };
         if let Some(refused) = walk.before_the_cache(index).await {
             return Ok(walk.told(request, route, None, Stored::default(), refused, (None, None)));
         }
@@ -120,6 +123,18 @@ impl Worker {
         let stored = under.told(&walk, &key);
         let purge = walk.purge_outlook(&raw_target).await;
         Ok(Explanation { purge, ..walk.told(request, route, Some(told), stored, outlook, (answer, parts)) })
+    }
+}
+
+/// The versions that a request under this rule would have.
+async fn versions_of(settings: &RuleSettings, question: &Question) -> Option<RequestVersions> {
+    let (rule, head) = (settings.versions.as_ref()?, &question.head);
+    if question.offline {
+        return Some(rule.unread(head));
+    }
+    match rule.known(head) {
+        Some(known) => Some(known),
+        None => Some(rule.read(head).await),
     }
 }
 
@@ -190,7 +205,8 @@ impl Walk<'_> {
     }
 
     fn key(&self) -> larder_store::CacheKey {
-        key::key(self.head(), &self.settings.key, &self.question.content)
+        let versions = self.versions.as_ref().map(RequestVersions::key_text);
+        key::key(self.head(), &self.settings.key, versions, &self.question.content)
     }
 
     /// What a request would bring from a disk into memory is brought, so that it can be told of.
@@ -200,6 +216,11 @@ impl Walk<'_> {
         if matches!(lookup.look_up(self.now), LookupResult::Miss(miss) if miss.may_recall) {
             lookup.recall(self.now).await;
         }
+    }
+
+    /// Why the versions of its rule are only the last that were known.
+    fn not_known(&self) -> Option<NotKnown> {
+        self.versions.as_ref()?.not_known
     }
 
     /// Why the last response under the key was not stored.
@@ -281,7 +302,8 @@ impl Walk<'_> {
     }
 
     fn asking(&self, key: &larder_store::CacheKey, miss: Miss, under: &Under, alone: bool) -> Outlook {
-        let detail = miss.invalidated.map(ValidateReason::token);
+        let not_known = self.not_known().map(NotKnown::token);
+        let detail = not_known.or(miss.invalidated.map(ValidateReason::token));
         let status = CacheStatus { detail, ..CacheStatus::new(Outcome::Forwarded(miss.forward)) };
         let (verdict, reason) = self.why_ask(&miss, under);
         let mut outlook = self.settled(verdict, reason, status);
@@ -322,6 +344,10 @@ impl Walk<'_> {
     }
 
     fn why_ask(&self, miss: &Miss, under: &Under) -> (Course, Reason) {
+        if let Some(not_known) = self.not_known() {
+            let course = if miss.selected.is_some() { Course::Validate } else { Course::Fetch };
+            return (course, Reason::new(not_known.token(), not_known.sentence(), CONFIGURATION));
+        }
         let policy = &self.settings.policy;
         let judged = |stored: &StoredHead| larder_cache::reuse(stored, self.head(), self.now, policy);
         let of_selected = miss.selected.as_ref().map(|stored| judged(&stored.head));
@@ -419,7 +445,9 @@ impl Walk<'_> {
             status.detail = Some(UPGRADE_IS_OFF);
         }
         let line = match self.settings.debug && key.is_some() {
-            true => status.value_with_key(&key::text(self.head(), &self.settings.key)),
+            true => {
+                status.value_with_key(&key::text(self.head(), &self.settings.key, self.versions.as_ref()))
+            }
             false => status.value(),
         };
         let removal = match key {

@@ -131,13 +131,13 @@ fn glob(pattern: &str) -> String {
 /// Tells the key, and what the rule did to the query before.
 pub(super) fn key_told(walk: &Walk<'_>, raw: &Target) -> Key {
     let (head, settings) = (walk.head(), &walk.settings.key);
-    let mut parts = key::describe(head, settings);
+    let mut parts = key::describe(head, settings, walk.versions.as_ref());
     if head.method.as_str() == "QUERY" {
         parts.extend(key::describe_content(&head.fields, &walk.question.content));
     }
     let (dropped_parameters, reordered) = key::query_changes(raw, &head.target);
     Key {
-        text: key::text(head, settings),
+        text: key::text(head, settings, walk.versions.as_ref()),
         parts: parts.into_iter().map(|(name, value)| KeyPart { name, value }).collect(),
         dropped_parameters,
         reordered,

@@ -167,7 +167,7 @@ impl Fixture {
         let judged = larder_cache::storable(&request, status, &fields, times, policy);
         let Storability::Storable(freshness) = judged else { panic!("{judged:?}") };
         let head = StoredHead::new(&request, status, fields, freshness, policy);
-        let key = key::key(&request, &KeySettings::default(), b"");
+        let key = key::key(&request, &KeySettings::default(), None, b"");
         let key = if head.part.is_some() { key.of_parts() } else { key };
         let body = Bytes::from_static(body.as_bytes());
         let body = StoredBody::new(vec![body], self.store.reserve(1000).unwrap());
@@ -192,7 +192,7 @@ async fn each_way_that_a_request_can_go_is_told_by_its_own_reason() {
     let part = [("cache-control", "max-age=100"), ("content-range", "bytes 0-3/9"), ("etag", "\"p\"")];
     fixture.keep("/part", &[("range", "bytes=0-3")], &part);
     fixture.store.mark_hit_for_miss(
-        &key::key(&Fixture::question("GET", "/marked", &[]).head, &KeySettings::default(), b""),
+        &key::key(&Fixture::question("GET", "/marked", &[]).head, &KeySettings::default(), None, b""),
         fixture.clock.now().monotonic + Duration::from_secs(9),
     );
     let only = [("cache-control", "only-if-cached")];
@@ -387,7 +387,7 @@ async fn the_rules_other_settings_and_the_uses_of_a_url_are_told() {
     // Explaining does not count.
     assert_eq!(told("/fast/a").await.decision.uses, Some(1));
     let head = Fixture::question("GET", "/fast/a", &[]).head;
-    fixture.worker.proxy.uses.count(key::key(&head, &KeySettings::default(), b"").hash());
+    fixture.worker.proxy.uses.count(key::key(&head, &KeySettings::default(), None, b"").hash());
     assert_eq!(told("/fast/a").await.decision.uses, Some(2));
     fixture.keep("/fast/a", &[], &[("cache-control", "max-age=9")]);
     assert_eq!(told("/fast/a").await.decision.uses, None);
@@ -415,7 +415,7 @@ async fn what_the_last_failure_makes_of_a_stale_response_is_told() {
     ] {
         assert_eq!(fixture.explain("GET", target, &[]).await.cache_status, "larder; fwd=stale", "{target}");
         let head = Fixture::question("GET", target, &[]).head;
-        let key = key::key(&head, &KeySettings::default(), b"");
+        let key = key::key(&head, &KeySettings::default(), None, b"");
         let stored = fixture.store.responses(&key, fixture.clock.now().monotonic).0.remove(0);
         stored.refreshing.failed(fixture.clock.now().monotonic, failure);
         let told = fixture.explain("GET", target, &[]).await;
@@ -440,7 +440,16 @@ fn help_tells_what_to_ask_instead() {
     let (_, site) = plan.router.site("example.com").unwrap();
     let settings = site.settings_for(&question.head).unwrap();
     let now = fixture.clock.now();
-    let walk = Walk { worker: &fixture.worker, plan: &plan, site, settings, question, now, running: true };
+    let walk = Walk {
+        worker: &fixture.worker,
+        plan: &plan,
+        site,
+        settings,
+        question,
+        versions: None,
+        now,
+        running: true,
+    };
     let (_, sentence, help) =
         walk.passing(crate::decision::Storable { seldom: true, is_too_large: false }).unwrap();
     assert_eq!(sentence, "The rule stores only what was asked for 3 times lately.");

@@ -10,6 +10,7 @@ use super::question::Question;
 use crate::plan::Plan;
 use crate::route::Site;
 use crate::settings::RuleSettings;
+use crate::versions::RequestVersions;
 use crate::worker::Worker;
 
 /// A request on its walk.
@@ -19,6 +20,8 @@ pub(super) struct Walk<'a> {
     pub(super) site: &'a Arc<Site>,
     pub(super) settings: &'a Arc<RuleSettings>,
     pub(super) question: Question,
+    /// Those of its rule, where it has some.
+    pub(super) versions: Option<RequestVersions>,
     pub(super) now: Now,
     /// Whether a larder that runs is asked, not a config alone.
     pub(super) running: bool,

@@ -55,7 +55,7 @@ impl Walk<'_> {
         let disks = store.disks_of(key, response);
         let disks = disks.iter().map(|disk| path(disk));
         // What it is a copy of may be there still.
-        let server = response.is_copy.then(|| store.server_of(self.head())).flatten();
+        let server = response.is_copy.then(|| store.server_of(key, self.head())).flatten();
         let server = server.map(|server| super::visible(server.as_bytes()));
         let places = memory.into_iter().chain(disks).chain(server).collect();
         (places, store.holds_back(key, response).map(held_back))

@@ -179,7 +179,7 @@ impl Model {
             let range = format!("bytes={}-{}", first * WORD_BYTES, last.max(first + 4) * WORD_BYTES - 1);
             head.fields.insert(RANGE, HeaderValue::try_from(range).unwrap());
         }
-        let key = key::key(&head, &self.world.settings.key, b"");
+        let key = key::key(&head, &self.world.settings.key, None, b"");
         let is_hot = self.dice.percent(50);
         match self.look(&head, &key, is_hot).await {
             LookupResult::Fresh { stored, .. } => {

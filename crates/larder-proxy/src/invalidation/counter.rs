@@ -70,6 +70,18 @@ impl Invalidations {
         self.predicates.doubt(self.next());
     }
 
+    /// A number that everything has which is fetched from now on, and nothing that was fetched before: for a request that may not use
+    /// the latter without asking the origin.
+    pub(crate) fn doubt_for_one(&self) -> u64 {
+        let mut begun = self.begun.lock();
+        let number = self.next();
+        // Nothing was invalidated by that.
+        if *begun + 1 == number {
+            *begun = number;
+        }
+        number
+    }
+
     /// Whether any predicate is kept, or a floor.
     pub(crate) fn has_predicates(&self) -> bool {
         let counts = self.predicates.counts();

@@ -148,6 +148,8 @@ pub(crate) struct Judge<'a> {
     arrived: Option<u64>,
     /// What is judged was found after that.
     since: Forgotten,
+    /// Nothing that was fetched before the request came is used without asking the origin.
+    is_doubting: bool,
 }
 
 impl<'a> Judge<'a> {
@@ -159,12 +161,18 @@ impl<'a> Judge<'a> {
     /// The same for what was looked for from `since` on.
     #[inline(always)]
     pub(crate) fn since(invalidations: &'a Invalidations, arrived: Option<u64>, since: Forgotten) -> Self {
-        Self { invalidations: Some(invalidations), arrived, since }
+        Self { invalidations: Some(invalidations), arrived, since, is_doubting: false }
     }
 
     /// One that finds every response good, for who wants to see all of them.
     pub(crate) fn lenient() -> Self {
-        Self { invalidations: None, arrived: None, since: Forgotten::default() }
+        Self { invalidations: None, arrived: None, since: Forgotten::default(), is_doubting: false }
+    }
+
+    /// The same where, if `is_doubting`, nothing that was fetched before the request came is used without asking the origin.
+    #[inline(always)]
+    pub(crate) fn doubting(self, is_doubting: bool) -> Self {
+        Self { is_doubting, ..self }
     }
 
     /// The same for what is looked for from now on.
@@ -210,6 +218,8 @@ impl<'a> Judge<'a> {
             {
                 Verdict::Good
             }
+            Some(Verdict::Good) if self.doubts(stored.number) => Verdict::Invalid { since: None },
+            Some(Verdict::Soft { since }) if self.doubts(stored.number) => Verdict::Invalid { since },
             verdict => verdict.unwrap_or(Verdict::Gone),
         }
     }
@@ -220,7 +230,16 @@ impl<'a> Judge<'a> {
             invalidations.verdict_of(key, head, number) == Verdict::Good
                 && invalidations.remembers(number, self.since)
         };
-        self.is_new_enough(number) || self.invalidations.is_none_or(is_good)
+        self.is_new_enough(number) || !self.is_doubting && self.invalidations.is_none_or(is_good)
+    }
+
+    /// Whether nothing is used before the origin has been asked that was fetched before the request came.
+    pub(crate) fn is_doubting(&self) -> bool {
+        self.is_doubting
+    }
+
+    fn doubts(&self, number: u64) -> bool {
+        self.is_doubting && !self.is_new_enough(number)
     }
 
     fn is_new_enough(&self, number: u64) -> bool {

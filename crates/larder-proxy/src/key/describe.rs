@@ -11,18 +11,24 @@ use larder_http::message::RequestHead;
 use larder_http::target::Target;
 
 use crate::settings::KeySettings;
+use crate::versions::RequestVersions;
 
 /// A part of a key: its name, and its value where the request has one.
 pub(crate) type KeyComponent = (String, Option<String>);
 
 /// The parts of the key of a request whose target is already normalised.
-pub(crate) fn describe(head: &RequestHead, settings: &KeySettings) -> Vec<KeyComponent> {
+pub(crate) fn describe(
+    head: &RequestHead,
+    settings: &KeySettings,
+    versions: Option<&RequestVersions>,
+) -> Vec<KeyComponent> {
     let mut parts = vec![
         ("scheme".to_owned(), Some(head.scheme.as_str().to_owned())),
         ("host".to_owned(), Some(head.authority.as_str().to_owned())),
         ("path".to_owned(), Some(head.target.path().to_owned())),
         ("query".to_owned(), head.target.query().map(str::to_owned)),
     ];
+    parts.extend(versions.map(|versions| ("version".to_owned(), Some(versions.told()))));
     for name in &settings.cookies {
         let pairs = cookie::pairs(&head.fields).filter(|(other, _)| *other == name.as_bytes());
         push_all(&mut parts, &format!("cookie {name}"), pairs.map(|(_, value)| value));
@@ -116,10 +122,10 @@ mod tests {
     fn an_absent_value_is_told_apart_from_an_empty_one() {
         let settings = KeySettings { cookies: vec!["lang".to_owned()], ..KeySettings::default() };
         let mut head = crate::testing::request("/?");
-        let lang = |head: &RequestHead| describe(head, &settings).pop().unwrap();
+        let lang = |head: &RequestHead| describe(head, &settings, None).pop().unwrap();
         assert_eq!(lang(&head), ("cookie lang".to_owned(), None));
         head.fields.insert(http::header::COOKIE, HeaderValue::from_bytes(b"lang=; lang=\xff").unwrap());
-        let described = describe(&head, &settings);
+        let described = describe(&head, &settings, None);
         assert_eq!(described[3], ("query".to_owned(), Some(String::new())));
         assert_eq!(described[4], ("cookie lang".to_owned(), Some(String::new())));
         assert_eq!(described[5], ("cookie lang".to_owned(), Some("\\xff".to_owned())));
@@ -154,8 +160,8 @@ mod tests {
             let all = |head: &RequestHead, content: &str| {
                 let mut head = head.clone();
                 head.method = http::Method::from_bytes(b"QUERY").unwrap();
-                let key = key::key(&head, &settings, content.as_bytes());
-                let mut parts = describe(&head, &settings);
+                let key = key::key(&head, &settings, None, content.as_bytes());
+                let mut parts = describe(&head, &settings, None);
                 parts.extend(describe_content(&head.fields, content.as_bytes()));
                 (key, parts)
             };

@@ -3,6 +3,7 @@
 //! Key = canonical authority, raw path, raw query (the base), then scheme and the parts that the rule adds (the
 //! variant). A rule that leaves parameters out of the key, or sorts them, changes the target itself: the origin
 //! receives exactly what was keyed, so a page made for one query is never found under another.
+//! Versions of a rule stand behind the scheme, so a new version is another key under the same base.
 //! A QUERY (RFC 10008) adds its content, by a digest that nobody can make collide, and what says how to read it.
 
 mod describe;
@@ -17,6 +18,7 @@ use larder_http::target::Target;
 use larder_store::CacheKey;
 
 use crate::settings::KeySettings;
+use crate::versions::RequestVersions;
 pub(crate) use describe::{describe, describe_content, query_changes};
 pub(crate) use read::values;
 
@@ -32,10 +34,19 @@ pub(crate) fn normalise(target: &Target, settings: &KeySettings) -> Option<Targe
     Target::parse(text.into()).ok()
 }
 
-/// The key of a request whose target is already normalised. `content` is that of a QUERY; no other method has any here.
-pub(crate) fn key(head: &RequestHead, settings: &KeySettings, content: &[u8]) -> CacheKey {
+/// The key of a request whose target is already normalised. `versions` are those of its rule, where it has some. `content` is that of
+/// a QUERY; no other method has any here.
+pub(crate) fn key(
+    head: &RequestHead,
+    settings: &KeySettings,
+    versions: Option<&[u8]>,
+    content: &[u8],
+) -> CacheKey {
     let mut key = CacheKey::new(head.authority.as_str(), head.target.as_str());
     key.push_part(head.scheme.as_str().as_bytes());
+    if let Some(versions) = versions {
+        key.push_versions(versions);
+    }
     for name in &settings.cookies {
         // Every one of that name: applications differ in which of them they believe.
         let pairs = cookie::pairs(&head.fields).filter(|(other, _)| *other == name.as_bytes());
@@ -60,8 +71,11 @@ fn push_content(key: &mut CacheKey, fields: &HeaderMap, content: &[u8]) {
 }
 
 /// The key as people read it: what `key` in Cache-Status says.
-pub(crate) fn text(head: &RequestHead, settings: &KeySettings) -> String {
+pub(crate) fn text(head: &RequestHead, settings: &KeySettings, versions: Option<&RequestVersions>) -> String {
     let mut text = format!("{}://{}{}", head.scheme.as_str(), head.authority.as_str(), head.target.as_str());
+    if let Some(versions) = versions {
+        text.push_str(&format!(" version {}", versions.told()));
+    }
     let mut push = |kind: &str, name: &str, value: &[u8]| {
         text.push_str(&format!(" {kind} {name}={}", String::from_utf8_lossy(value)));
     };
@@ -108,7 +122,7 @@ mod tests {
                     .into_iter()
                     .filter_map(|(name, value)| value.map(|value| (name, HeaderValue::from_static(value)))),
             );
-            key(&head, &KeySettings::default(), content.as_bytes())
+            key(&head, &KeySettings::default(), None, content.as_bytes())
         };
         let one = key_of("q=1", Some("text/plain"), None);
         assert_eq!(one, key_of("q=1", Some("text/plain"), None));
@@ -118,7 +132,7 @@ mod tests {
             key_of("q=1", None, None),
             key_of("q=1", Some("text/plain"), Some("gzip")),
             key_of("q=1", None, Some("text/plain")),
-            key(&crate::testing::request("/"), &KeySettings::default(), b""),
+            key(&crate::testing::request("/"), &KeySettings::default(), None, b""),
         ] {
             assert_ne!(one, other);
         }
@@ -131,7 +145,7 @@ mod tests {
         let key_of = |cookies: &'static str| {
             let mut head = crate::testing::request("/");
             head.fields.insert(COOKIE, HeaderValue::from_static(cookies));
-            key(&head, &settings, b"")
+            key(&head, &settings, None, b"")
         };
         assert_eq!(key_of("lang=en; x=1"), key_of("y=2; lang=en"));
         for other in ["lang=en; lang=de", "lang=de; lang=en", "lang=", "x=1", "theme=en", "lang=en; theme=en"]

@@ -5,6 +5,8 @@
 //! A part that stands by itself is the scheme, the content of a QUERY or the mark of parts, and never begins like the marks
 //! around the values of cookies and fields.
 
+use larder_store::key::VERSIONS;
+
 /// Of a digest: enough to tell contents apart.
 const DIGEST_BYTES: usize = 8;
 
@@ -14,6 +16,11 @@ pub(crate) fn values(variant: &[u8]) -> Option<Vec<Option<String>>> {
     let mut rest = variant;
     let _scheme = part(&mut rest)?;
     let mut values = Vec::new();
+    if let Some(behind) = rest.strip_prefix(VERSIONS) {
+        rest = behind;
+        let versions = part(&mut rest)?.split(|byte| *byte == 0).next().unwrap_or_default();
+        values.push(Some(format!("version {}", versions.escape_ascii())));
+    }
     while !rest.is_empty() {
         if let Some(behind) = rest.strip_prefix(b"-;") {
             rest = behind;
@@ -69,7 +76,7 @@ mod tests {
         };
         let mut head = crate::testing::request("/");
         head.fields.insert(COOKIE, HeaderValue::from_static("theme=; lang=de; lang=fr"));
-        let read = |head: &_| values(key::key(head, &settings, b"q").variant());
+        let read = |head: &_| values(key::key(head, &settings, None, b"q").variant());
         let told = |value: &str| Some(value.to_owned());
         assert_eq!(read(&head), Some(vec![told("de, fr"), told(""), None]));
         head.method = Method::from_bytes(b"QUERY").unwrap();
@@ -78,8 +85,17 @@ mod tests {
     }
 
     #[test]
+    fn versions_are_told_before_all_else_and_without_their_times() {
+        let settings = KeySettings { cookies: vec!["lang".to_owned()], ..KeySettings::default() };
+        let head = crate::testing::request("/");
+        let read = |versions: &[u8]| values(key::key(&head, &settings, Some(versions), b"").variant());
+        assert_eq!(read(b"7.1"), Some(vec![Some("version 7.1".to_owned()), None]));
+        assert_eq!(read(b"7.1\x00123"), Some(vec![Some("version 7.1".to_owned()), None]));
+    }
+
+    #[test]
     fn parts_add_nothing_that_is_told() {
-        let plain = key::key(&crate::testing::request("/"), &KeySettings::default(), b"");
+        let plain = key::key(&crate::testing::request("/"), &KeySettings::default(), None, b"");
         assert_eq!(values(plain.variant()), Some(Vec::new()));
         assert_eq!(values(plain.of_parts().variant()), Some(Vec::new()));
     }

@@ -17,7 +17,9 @@ impl Lookup<'_> {
     /// The same, but that nothing but a fresh response is used before others were asked.
     #[inline]
     pub(super) fn asking_first(&self, store: &Store, found: LookupResult) -> LookupResult {
-        if matches!(found, LookupResult::Fresh { .. }) || !store.may_ask(self.request, &self.rule.policy) {
+        // A value is named by its version, or is as it was when that was another.
+        let may_ask = || !self.judge.is_doubting() && store.may_ask(self.request, &self.rule.policy);
+        if matches!(found, LookupResult::Fresh { .. }) || !may_ask() {
             return found;
         }
         let miss = match found {
@@ -41,7 +43,7 @@ impl Lookup<'_> {
     /// Asks there, where the store does. What comes is in memory then.
     pub(super) async fn ask(&self, store: &Store, now: Now) -> Recalled {
         let Some(number) = self.judge.current() else { return Recalled::Nothing };
-        match store.may_ask(self.request, &self.rule.policy) {
+        match !self.judge.is_doubting() && store.may_ask(self.request, &self.rule.policy) {
             true => store.ask(self.key, (self.request, &self.rule.policy), number, now).await,
             false => Recalled::Nothing,
         }

@@ -310,7 +310,8 @@ fn selected(
     head: &RequestHead,
     now: Now,
 ) -> Option<(Arc<Store>, ListedResponse)> {
-    let key = key::key(head, &rule.key, b"");
+    let versions = rule.versions.as_ref().map(|versions| versions.last(head));
+    let key = key::key(head, &rule.key, versions.as_ref().map(|versions| versions.key_text()), b"");
     let mut best: Option<(Rank, Arc<Store>, ListedResponse)> = None;
     for (place, (store, _)) in rule.stores().enumerate() {
         for entry in store.under(&key, now) {

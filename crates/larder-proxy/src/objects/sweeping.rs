@@ -73,7 +73,7 @@ pub(super) fn put(fixture: &Fixture, store: &Store, target: &str, fields: &[(&'s
     let storable = larder_cache::storable(&head, StatusCode::OK, &said, times, &policy);
     let Storability::Storable(freshness) = storable else { panic!("{storable:?}") };
     let stored = Arc::new(StoredHead::new(&head, StatusCode::OK, said, freshness, &policy));
-    let key = key::key(&head, &KeySettings::default(), b"");
+    let key = key::key(&head, &KeySettings::default(), None, b"");
     let room = || store.reserve(4096).unwrap();
     let body = StoredBody::new(vec![Bytes::from_static(b"body")], room());
     let number = fixture.worker.proxy.invalidations.current();
@@ -214,7 +214,7 @@ async fn what_was_found_before_a_walk_is_not_good_after_it() {
         let mut head = crate::testing::request("/");
         let Url { authority, target, .. } = Url::parse(&format!("http://example.com{target}")).unwrap();
         (head.authority, head.target) = (authority, target);
-        key::key(&head, &KeySettings::default(), b"")
+        key::key(&head, &KeySettings::default(), None, b"")
     };
     let found = |target| fixture.stores[0].1.responses(&of(target), clock.now().monotonic).0;
     // Two requests have found them, and are held up before they judge them.
@@ -251,7 +251,7 @@ async fn what_was_looked_for_before_a_purge_of_something_else_went_is_found_and_
         let mut request = crate::testing::request("/b");
         request.authority = Url::parse("http://example.com/b").unwrap().authority;
         let rule = crate::testing::rule(&fixture.stores[0].1);
-        let key = key::key(&request, &rule.key, b"");
+        let key = key::key(&request, &rule.key, None, b"");
         let (now, judge) = (clock.now(), Judge::new(invalidations, None));
         let lookup = Lookup { rule: &rule, hot: None, key: &key, request: &request, judge };
         let id = purge(&fixture, tag("a"), Mode::Hard).await;

@@ -81,6 +81,7 @@ impl Fixture {
             collapse_wait: None,
             min_uses: 1,
             fetches_heads: true,
+            versions: None,
             key,
             debug: false,
             request: FieldEdits::default(),
@@ -136,7 +137,7 @@ impl Fixture {
         let Storability::Storable(freshness) = storable else { panic!("{storable:?}") };
         let stored = Arc::new(StoredHead::new(&head, StatusCode::OK, said, freshness, &policy));
         let settings = KeySettings { cookies: vec!["lang".to_owned()], ..KeySettings::default() };
-        let key = key::key(&head, &settings, b"");
+        let key = key::key(&head, &settings, None, b"");
         let store = &self.stores[store].1;
         let room = || store.reserve(4096).unwrap();
         let body = StoredBody::new(vec![Bytes::from_static(body.as_bytes())], room());

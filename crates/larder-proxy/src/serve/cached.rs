@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Method;
+use http::{Method, StatusCode};
 use larder_cache::ValidateReason;
 use larder_http::fields::cache_status::Outcome;
 use larder_http::time::Now;
@@ -29,9 +29,9 @@ use crate::failure::Failure;
 use crate::fetch;
 use crate::forward::{self, Candidates, FetchTask};
 use crate::invalidation::{Forgotten, Judge};
-use crate::key;
 use crate::lookup::{LookupResult, Miss};
 use crate::settings::RuleSettings;
+use crate::versions::NotKnown;
 
 /// The word for a request that would not wait for another's fetch any longer.
 const COLLAPSE_WAIT: &str = "collapse-wait";
@@ -92,6 +92,7 @@ pub(super) async fn cached(
     interims: &Interims,
 ) -> Reply {
     exchange.keyed = true;
+    exchange.asked.take_versions().await;
     let (mut request, mut step) = CachedRequest::new(context, exchange, looked, interims);
     loop {
         step = match step {
@@ -117,9 +118,14 @@ impl<'a> CachedRequest<'a> {
         let (key, arrived, missing) = match looked {
             Some(looked) => (looked.key, looked.arrived, Some(looked.missing)),
             None => {
-                let key = key::key(&exchange.asked.head, &settings.key, &context.content);
-                context.worker.proxy.heed_lease();
-                (key, context.worker.proxy.invalidations.current(), None)
+                let key = exchange.asked.key(&context.content);
+                let proxy = &context.worker.proxy;
+                proxy.heed_lease();
+                let arrived = match exchange.asked.versions_not_known() {
+                    None => proxy.invalidations.current(),
+                    Some(_) => proxy.invalidations.doubt_for_one(),
+                };
+                (key, arrived, None)
             }
         };
         let counters = facts::counters(&exchange.asked.head, &settings);
@@ -248,6 +254,7 @@ impl<'a> CachedRequest<'a> {
             return Role::Lead(proxy.flights.alone(flight_request));
         }
         let judge = Judge::new(&proxy.invalidations, Some(self.arrived));
+        let judge = judge.doubting(exchange.asked.versions_not_known().is_some());
         let usable = |shared: &SharedResponse| {
             judge.is_good(&self.key, &shared.head, shared.number) && is_usable(exchange, &shared.head, now)
         };
@@ -295,6 +302,9 @@ impl<'a> CachedRequest<'a> {
         if collapsed {
             self.note_wait(began);
         }
+        if let Some(outcome) = &outcome {
+            self.begin_versions(outcome);
+        }
         let waiting = WaitingRequest { key: &self.key, miss: &miss, arrived: self.arrived, since };
         let taken = match outcome {
             Some(outcome) => take(&self.context, self.exchange, &waiting, outcome, collapsed),
@@ -308,11 +318,27 @@ impl<'a> CachedRequest<'a> {
         }
     }
 
+    /// A version that is not there begins where the origin has given what may be stored: a URL that it does not know is no reason.
+    fn begin_versions(&self, outcome: &FlightOutcome) {
+        let is_absent = self.exchange.asked.versions_not_known() == Some(NotKnown::Absent);
+        let is_stored = || match outcome {
+            FlightOutcome::Shared { response, .. } => response.head.status == StatusCode::OK,
+            FlightOutcome::Confirmed { stored, .. } => stored.head.status == StatusCode::OK,
+            _ => false,
+        };
+        if is_absent
+            && let Some(rule) = self.settings.versions.as_ref().filter(|rule| rule.begins() && is_stored())
+        {
+            rule.begin(&self.exchange.asked.head);
+        }
+    }
+
     fn answer(&self, mut reply: Box<Reply>, miss: &Miss) -> Step {
-        let why = miss.invalidated.map(ValidateReason::token);
+        let not_known = self.exchange.asked.versions_not_known();
+        let why = not_known.map(NotKnown::token).or(miss.invalidated.map(ValidateReason::token));
         let detail = &mut reply.status.detail;
         *detail = detail.or(self.went_alone.then_some(COLLAPSE_WAIT)).or(why);
-        if miss.invalidated == Some(ValidateReason::Invalidated) {
+        if miss.invalidated == Some(ValidateReason::Invalidated) && not_known.is_none() {
             self.context.worker.metrics.request_invalidated();
         }
         Step::Reply(reply)

@@ -85,6 +85,11 @@ impl ServedFragments {
         }
     }
 
+    /// Whether a page is kept in which this fragment is. A kept page does not ask for versions.
+    fn may_be_kept(&self, exchange: &Exchange) -> bool {
+        self.record.is_some() && exchange.settings().versions.is_none()
+    }
+
     /// The exchange for a fragment, and whether more than what is stored depends on fields of the request.
     fn aim(&self, uri: &DocumentUri) -> Result<(Exchange, bool), IncludeFailure> {
         let Aimed { head, sent_target, site, rule, is_of_own_origin, depends_on_fields } =
@@ -93,7 +98,7 @@ impl ServedFragments {
         let server = self.asker.server.filter(|_| is_of_own_origin);
         let asker = Asker { server, ..self.asker.clone() };
         let now = self.worker.proxy.clock.now();
-        let mut exchange = Exchange::new(AskedRequest { head, sent_target, route }, asker, now);
+        let mut exchange = Exchange::new(AskedRequest::new(head, sent_target, route), asker, now);
         exchange.cached_only = self.cached_only;
         Ok((exchange, depends_on_fields))
     }
@@ -102,7 +107,7 @@ impl ServedFragments {
     fn serve(&self, uri: &DocumentUri, aimed: (Exchange, bool), takes_errors: bool) -> AskedFragment {
         let (mut exchange, depends_on_fields) = aimed;
         let inside = Inside { body: Body::Empty, websocket: false, announced: None };
-        let origin = looks_at_once(&exchange, &inside);
+        let origin = looks_at_once(&exchange, &inside).filter(|_| exchange.asked.take_known_versions());
         exchange.keyed = origin.is_some();
         let mut looked = None;
         if let Some(origin) = origin {
@@ -117,7 +122,7 @@ impl ServedFragments {
                     };
                     if let Some(reply) = used::answered(&context, &exchange, (used, now)) {
                         let answered = fragment(&self.worker, &exchange, takes_errors, reply);
-                        let found = answered.as_ref().ok().zip(fresh).filter(|_| self.record.is_some());
+                        let found = answered.as_ref().ok().zip(fresh).filter(|_| self.may_be_kept(&exchange));
                         self.note(found.map(|(fragment, stored)| {
                             let uri = uri.clone();
                             let found = FoundLookup { uri, exchange, stored, depends_on_fields };

@@ -94,7 +94,7 @@ impl KeptLookup {
     /// With the fragment that was made of what was found.
     pub(super) fn new(found: FoundLookup, fragment: &Fragment) -> Self {
         let FoundLookup { uri, exchange, stored, depends_on_fields } = found;
-        let key = key::key(&exchange.asked.head, &exchange.settings().key, b"");
+        let key = exchange.asked.key(b"");
         let settings = exchange.settings();
         let depends_on_fields = depends_on_fields || settings.stores().any(|(store, _)| store.looks_beside());
         let is_for_all = !depends_on_fields
@@ -165,7 +165,7 @@ impl KeptLookup {
         let route = &self.exchange.asked.route;
         let Aimed { head, site, rule, .. } = aim.at(&route.worker_plan().plan, &self.uri).ok()?;
         let leads_there =
-            route.is(site, rule) && key::key(&head, &self.exchange.settings().key, b"") == self.key;
+            route.is(site, rule) && key::key(&head, &self.exchange.settings().key, None, b"") == self.key;
         leads_there.then(|| self.found_for(&head, worker, now))?
     }
 

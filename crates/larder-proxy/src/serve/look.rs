@@ -18,7 +18,6 @@ use crate::detail::BY_HAND;
 use crate::exchange::Exchange;
 use crate::facts;
 use crate::invalidation::{Forgotten, Judge};
-use crate::key;
 use crate::labels::RefreshKind;
 use crate::lookup::{Lookup, LookupResult, Miss};
 
@@ -63,7 +62,7 @@ pub(super) fn first(
     exchange: &Exchange,
     now: Now,
 ) -> Result<Used, Box<FirstLook>> {
-    let key = key::key(&exchange.asked.head, &exchange.settings().key, &context.content);
+    let key = exchange.asked.key(&context.content);
     context.worker.proxy.heed_lease();
     let since = context.worker.proxy.invalidations.forgotten();
     let look = Look { context, exchange, key: &key, arrived: None, since, now, has_asked: false };
@@ -117,6 +116,7 @@ impl Look<'_> {
     #[inline(always)]
     fn lookup<'b>(&'b self, hot: Option<&'b HotCache>) -> Lookup<'b> {
         let judge = Judge::since(&self.context.worker.proxy.invalidations, self.arrived, self.since);
+        let judge = judge.doubting(self.exchange.asked.versions_not_known().is_some());
         Lookup {
             rule: self.exchange.settings(),
             hot,

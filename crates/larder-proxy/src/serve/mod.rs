@@ -82,13 +82,13 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
     let takes_trailers = trailers.takes;
     // The last two are known where an origin is asked.
     let hop = ClientHop { peer, is_waiting: true, trusted, takes_trailers, via: true, assembles: false };
-    let (asked, asker) = (Asked { head, sent_target, route }, Asker { hop, server, client });
+    let (asked, asker) = (Asked::new(head, sent_target, route), Asker { hop, server, client });
     let mut exchange = Exchange::new(asked, asker, worker.proxy.clock.now());
     exchange.shows = privilege.shows;
     if privilege.renews {
         renew::invalidate(worker, &exchange);
     }
-    let origin = looks_at_once(&exchange, &inside);
+    let origin = looks_at_once(&exchange, &inside).filter(|_| exchange.asked.take_known_versions());
     exchange.keyed = origin.is_some();
     let mut looked = None;
     if let Some(origin) = origin {

@@ -172,6 +172,7 @@ fn is_for(
     now: Now,
 ) -> bool {
     let judge = Judge::since(&worker.proxy.invalidations, Some(waiting.arrived), waiting.since);
+    let judge = judge.doubting(exchange.asked.versions_not_known().is_some());
     let is_new = || judge.is_good(waiting.key, head, number);
     head.vary.selects(&exchange.asked.head.fields) && is_new() && is_usable(exchange, head, now)
 }

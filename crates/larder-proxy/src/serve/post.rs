@@ -43,7 +43,11 @@ impl ForGet {
         let mut get = exchange.asked.head.clone();
         get.method = Method::GET;
         get.target = exchange.asked.raw_target().clone();
-        let settings = exchange.site().settings_for(&get).ok().filter(|settings| settings.cache)?;
+        let settings = exchange
+            .site()
+            .settings_for(&get)
+            .ok()
+            .filter(|settings| settings.cache && settings.versions.is_none())?;
         if let Some(target) = key::normalise(&get.target, &settings.key) {
             get.target = target;
         }
@@ -52,7 +56,7 @@ impl ForGet {
         if get.target != exchange.asked.head.target || !same_edits {
             return None;
         }
-        let key = key::key(&get, &settings.key, b"");
+        let key = key::key(&get, &settings.key, None, b"");
         let guard = worker.proxy.flights.alone(FlightRequest {
             key: &key,
             rule: settings.number,

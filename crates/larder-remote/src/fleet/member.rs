@@ -13,7 +13,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 
 use super::carrier::Purge;
-use super::clock;
+use crate::clock;
 
 /// Complete purges that are remembered.
 const COMPLETED_MAX: usize = 1024;

@@ -12,7 +12,6 @@
 //! Deliberately absent: what a purge says, and what is done with it.
 
 mod carrier;
-mod clock;
 mod member;
 mod random;
 mod settings;
@@ -30,6 +29,7 @@ use larder_observe::Diagnostics;
 use tokio::time::{Instant, timeout_at};
 
 use crate::address::Resolve;
+use crate::clock;
 use crate::error::RemoteError;
 pub use carrier::{Carrier, Purge, PurgeOutcome};
 use member::SharedMember;

@@ -14,11 +14,11 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::carrier::{Carrier, Purge};
-use super::clock;
 use super::member::SharedMember;
 use super::random::draw;
 use super::settings::FleetSettings;
 use crate::address::Resolve;
+use crate::clock;
 use crate::error::RemoteError;
 use crate::redis::{CallError, Caller, Lists, RedisSettings};
 

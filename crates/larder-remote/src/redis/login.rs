@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use ::redis::aio::MultiplexedConnection;
-use ::redis::{AsyncConnectionConfig, RedisConnectionInfo, RedisError, cmd};
+use ::redis::{AsyncConnectionConfig, ProtocolVersion, PushInfo, RedisConnectionInfo, RedisError, cmd};
 
 use super::account::Account;
 use super::checked::Checked;
@@ -43,7 +43,18 @@ impl Login {
         let commands = usize::from(password.is_some()) + usize::from(database != 0);
         Self { info, commands, may_be_repeated: user.is_some() && password.is_some() }
     }
+
+    /// The same for a connection that speaks RESP3: one command says that, and who larder is.
+    pub(super) fn speaking_three(self) -> Self {
+        let commands = 1 + usize::from(self.info.db() != 0);
+        let info = self.info.set_protocol(ProtocolVersion::RESP3);
+        Self { info, commands, may_be_repeated: false }
+    }
 }
+
+/// Takes what a server sends of its own accord (RESP3), in the order in which it comes: what is called for it is called before a later
+/// reply is handed on.
+pub(super) type Pushed = Arc<dyn Fn(PushInfo) + Send + Sync>;
 
 /// What reads and writes. It ends with the connection.
 pub(super) type Driver = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -55,6 +66,21 @@ pub(crate) struct LoggedIn {
     pub(super) account: Arc<Account>,
 }
 
+/// The same as [`log_in_with`] where the server sends nothing of its own accord.
+///
+/// # Errors
+/// As there.
+///
+/// # Cancel safety
+/// As there.
+pub(crate) async fn log_in(
+    halves: (Reader, Writer),
+    login: &Login,
+    scanner: Scanner,
+) -> io::Result<LoggedIn> {
+    log_in_with(halves, login, scanner, None).await
+}
+
 /// Logs in, and has a reply.
 ///
 /// # Errors
@@ -62,19 +88,26 @@ pub(crate) struct LoggedIn {
 ///
 /// # Cancel safety
 /// Dropping it closes the connection.
-pub(crate) async fn log_in(
+pub(super) async fn log_in_with(
     (reader, writer): (Reader, Writer),
     login: &Login,
     scanner: Scanner,
+    pushed: Option<Pushed>,
 ) -> io::Result<LoggedIn> {
     let rounds = 1 + usize::from(login.may_be_repeated);
     let account = Arc::new(Account::new(rounds * login.commands + 1));
     let stream = tokio::io::join(Checked::new(reader, scanner, Arc::clone(&account)), writer);
     // Callers have time limits of their own, and there is room for as many requests as may be outstanding.
-    let config = AsyncConnectionConfig::new()
+    let mut config = AsyncConnectionConfig::new()
         .set_connection_timeout(None)
         .set_response_timeout(None)
         .set_pipeline_buffer_size(OUTSTANDING_MAX);
+    if let Some(pushed) = pushed {
+        config = config.set_push_sender(move |info| {
+            pushed(info);
+            Ok::<(), ()>(())
+        });
+    }
     let made = MultiplexedConnection::new_with_config(&login.info, stream, config).await;
     let (mut connection, driver) = made.map_err(|error| said(&account, &error))?;
     let mut driver: Driver = Box::pin(driver);

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! docs/design/values.md has the reasons.
-//! Deliberately absent: TLS, several servers (Cluster, Sentinel), RESP3, and subscriptions.
+//! Values are asked for in RESP2. RESP3 is spoken where the server has to tell of changes by itself (`versions`).
+//! Deliberately absent: TLS, several servers (Cluster, Sentinel), and subscriptions.
 
 mod account;
 mod caller;
@@ -17,6 +18,7 @@ mod multiplexed;
 mod reply;
 mod scan;
 mod settings;
+mod tracked;
 
 pub(crate) use caller::{CallError, Caller};
 pub(crate) use expiry::expires;
@@ -24,3 +26,4 @@ pub(crate) use login::{Login, log_in};
 pub(crate) use multiplexed::Multiplexed;
 pub(crate) use scan::{Lists, Scanner};
 pub use settings::{Password, RedisSettings};
+pub(crate) use tracked::{Changed, RedisReply, Tracked};

@@ -1,9 +1,10 @@
-//! The outlines of replies (RESP2), as far as their bounds go.
+//! The outlines of replies (RESP2, and of RESP3 what larder asks for), as far as their bounds go.
 //!
 //! In: bytes as they come, cut anywhere. Out: how many replies have ended with them; or that what comes is none that larder asked for.
 //! The library that reads the replies collects whatever is announced: strings of any length, lines without an end, lists
 //! within lists. Here they end before it sees them. For values larder asks for strings, numbers and lines alone; what scripts and
-//! streams answer is lists of these, within their own bounds ([`Lists`]).
+//! streams answer is lists of these, within their own bounds ([`Lists`]). Where a connection speaks RESP3, maps count as lists, and what
+//! the server sends of its own accord ("push") is followed like a reply, and is none.
 //! A line takes at most [`LINE_MAX`] bytes. A length is digits and nothing else.
 //! Pure: no socket, no clock. Protocol: redis.io/docs/latest/develop/reference/protocol-spec.
 
@@ -40,6 +41,18 @@ pub(crate) struct Scanner {
     missing: Vec<usize>,
     /// What the reply that has begun may have still.
     left: Lists,
+    resp: RespVersion,
+    /// What has begun is no reply.
+    is_push: bool,
+}
+
+/// What a connection speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RespVersion {
+    /// RESP2.
+    Two,
+    /// RESP3.
+    Three,
 }
 
 #[derive(Debug)]
@@ -60,7 +73,13 @@ impl Scanner {
 
     /// The same, and these lists.
     pub(crate) fn with_lists(value_max: usize, lists: Lists) -> Self {
-        Self { state: State::Line(Vec::new()), value_max, lists, missing: Vec::new(), left: lists }
+        Self::speaking(RespVersion::Two, value_max, lists)
+    }
+
+    /// The same of a connection that speaks this.
+    pub(crate) fn speaking(resp: RespVersion, value_max: usize, lists: Lists) -> Self {
+        let (state, missing) = (State::Line(Vec::new()), Vec::new());
+        Self { state, value_max, lists, missing, left: lists, resp, is_push: false }
     }
 
     /// How many replies end within `bytes`.
@@ -75,7 +94,7 @@ impl Scanner {
                     line.push(*first);
                     bytes = rest;
                     if line.ends_with(LINE_END) {
-                        let announced = announced(line, self.value_max)?;
+                        let announced = announced(line, self.value_max, self.resp)?;
                         self.state = State::Line(Vec::new());
                         match announced {
                             Announced::Body(length) => {
@@ -85,11 +104,16 @@ impl Scanner {
                                 self.skip_empty_body();
                             }
                             Announced::List(elements) => ended += self.begin_list(elements)?,
+                            Announced::Push(elements) => {
+                                if !self.missing.is_empty() {
+                                    return Err(Failure::Malformed);
+                                }
+                                self.is_push = true;
+                                ended += self.begin_list(elements)?;
+                            }
                             Announced::Nothing => ended += self.element_ends(),
                         }
-                    } else if line.len() > LINE_MAX
-                        || !matches!(line.first(), Some(b'+' | b'-' | b':' | b'$' | b'*'))
-                    {
+                    } else if line.len() > LINE_MAX || !is_begun(line, self.resp) {
                         return Err(Failure::Malformed);
                     }
                 }
@@ -138,7 +162,7 @@ impl Scanner {
             self.missing.pop();
         }
         self.left = self.lists;
-        1
+        usize::from(!std::mem::take(&mut self.is_push))
     }
 
     fn skip_empty_body(&mut self) {
@@ -155,11 +179,34 @@ enum Announced {
     Body(usize),
     /// So many elements.
     List(usize),
+    /// The same of what nobody has asked for.
+    Push(usize),
 }
 
-fn announced(line: &[u8], value_max: usize) -> Result<Announced, Failure> {
+/// Whether a line that begins so may be one.
+fn is_begun(line: &[u8], resp: RespVersion) -> bool {
+    match line.first() {
+        Some(b'+' | b'-' | b':' | b'$' | b'*') => true,
+        Some(b'_' | b'%' | b'>') => resp == RespVersion::Three,
+        _ => false,
+    }
+}
+
+fn announced(line: &[u8], value_max: usize, resp: RespVersion) -> Result<Announced, Failure> {
+    if !is_begun(line, resp) {
+        return Err(Failure::Malformed);
+    }
     let text = line.strip_suffix(LINE_END).unwrap_or(line);
     match text.split_first() {
+        Some((b'_', b"")) => Ok(Announced::Nothing),
+        Some((b'%', digits)) => {
+            let elements = count(digits)?.and_then(|pairs| pairs.checked_mul(2));
+            elements.map(Announced::List).ok_or(Failure::TooLarge)
+        }
+        Some((b'>', digits)) => match count(digits)? {
+            Some(0) => Err(Failure::Malformed),
+            elements => elements.map(Announced::Push).ok_or(Failure::TooLarge),
+        },
         Some((b'$', b"-1") | (b'+' | b'-', _)) => Ok(Announced::Nothing),
         Some((b'*', b"-1")) => Ok(Announced::List(0)),
         Some((b':', number)) => {
@@ -279,6 +326,39 @@ mod tests {
         check(b"*7\r\n", Err(Failure::TooLarge));
         check(b"*3\r\n*3\r\n*1\r\n", Err(Failure::TooLarge));
         check(b"*2\r\n$6\r\nabcdef\r\n$7\r\n", Err(Failure::TooLarge));
+    }
+
+    #[test]
+    fn of_resp3_maps_and_nulls_are_followed_and_pushes_are_no_replies() {
+        let lists = Lists { nested: 3, elements: 12, bytes: 64 };
+        let check = |bytes: &[u8], expected| {
+            for step in [1, 2, 3, bytes.len()] {
+                let mut scanner = Scanner::speaking(RespVersion::Three, VALUE_MAX, lists);
+                let ended: Result<usize, _> = bytes.chunks(step).map(|piece| scanner.scan(piece)).sum();
+                assert_eq!(ended, expected, "{} by {step}", bytes.escape_ascii());
+            }
+        };
+        check(b"_\r\n$-1\r\n*2\r\n_\r\n$1\r\na\r\n", Ok(3));
+        check(b"%2\r\n+a\r\n:1\r\n+b\r\n*1\r\n%0\r\n", Ok(1));
+        let push = b">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n";
+        check(push, Ok(0));
+        check(
+            &[b"+PONG\r\n", &push[..], b":1\r\n", b">2\r\n$10\r\ninvalidate\r\n_\r\n:2\r\n"].concat(),
+            Ok(3),
+        );
+        for bytes in [
+            &b">0\r\n"[..],
+            b"*1\r\n>1\r\n+a\r\n",
+            b"_x\r\n",
+            b"%-1\r\n",
+            b"~1\r\n+a\r\n",
+            b"#t\r\n",
+            b",1.5\r\n",
+        ] {
+            check(bytes, Err(Failure::Malformed));
+        }
+        check(b"%7\r\n", Err(Failure::TooLarge));
+        check(b"%9223372036854775808\r\n", Err(Failure::TooLarge));
     }
 
     fn reply() -> impl Strategy<Value = Vec<u8>> {

@@ -59,6 +59,7 @@ impl Ask<HttpCaching> for ScriptedTier {
 
     fn ask<'a>(
         &'a self,
+        _key: &'a CacheKey,
         request: &'a RequestHead,
         _policy: &'a CachePolicy,
     ) -> BoxFuture<'a, Asked<HttpCaching>> {

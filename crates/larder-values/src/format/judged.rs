@@ -18,7 +18,7 @@ use larder_http::time::Now;
 use larder_remote::Unfit;
 
 use super::message::{Message, read};
-use crate::template::KeyTemplate;
+use larder_tier::template::KeyTemplate;
 
 pub(super) fn response(
     key: &KeyTemplate,

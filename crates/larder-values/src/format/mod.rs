@@ -30,6 +30,9 @@ const LIFETIME_MIN: Duration = Duration::from_secs(1);
 /// A copy lives that long at least: a lifetime of nothing would mean that it never was fresh.
 const INSTANT: Duration = Duration::from_nanos(1);
 
+/// How long a copy is used whose name has a version.
+const OF_A_VERSION: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// Why a response makes no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotWritten {
@@ -129,7 +132,9 @@ pub(crate) fn response(
         Ttl::Left(left) => left,
         Ttl::Unlimited | Ttl::Unknown => Duration::MAX,
     };
-    let most = settings.near.min(left).max(INSTANT);
+    // With a version in its name a value never changes.
+    let near = if settings.key.has_versions() { OF_A_VERSION } else { settings.near };
+    let most = near.min(left).max(INSTANT);
     match settings.format {
         Format::Body => Ok((body::head(settings, request, policy, (now, most)), found.body)),
         Format::Http => judged::response(&settings.key, &found.body, request, policy, (now, most)),

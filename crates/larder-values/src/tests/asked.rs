@@ -6,7 +6,7 @@ use http::header::{ACCEPT_ENCODING, ACCEPT_LANGUAGE, CONTENT_TYPE, COOKIE};
 use larder_cache::{CachePolicy, LifetimeSource, Lifetimes};
 use larder_tier::Ask;
 
-use super::{Fixture, request, settings};
+use super::{Fixture, key, request, settings};
 use crate::{Format, KeyPart, KeyTemplate};
 
 #[tokio::test]
@@ -21,7 +21,7 @@ async fn a_body_is_a_200_of_the_default_type_for_so_long_as_near_says() {
     let freshness = head.freshness;
     assert_eq!((freshness.lifetime, freshness.source), (Duration::from_secs(1), LifetimeSource::Remote));
     assert_eq!(fixture.ask(&request("/a", &[])).await, Err("absent"));
-    assert_eq!(fixture.values.server_of(&request("/a", &[])).unwrap(), {
+    assert_eq!(fixture.values.server_of(&key(&request("/a", &[])), &request("/a", &[])).unwrap(), {
         let socket = fixture.server.socket();
         format!("memcached unix:{}, example.com:8080/a", socket.display())
     });
@@ -149,4 +149,38 @@ async fn a_server_that_hangs_costs_the_time_limit_and_then_nothing() {
     assert!(fixture.sample(&["lookups_total", "\"skipped\""]) >= 1000);
     fixture.server.resume();
     fixture.comes_to(&asked, Err("absent")).await;
+}
+
+#[tokio::test]
+async fn a_value_whose_name_has_a_version_is_that_of_the_key_and_its_copy_lasts() {
+    let parts = vec![KeyPart::Target, KeyPart::Text("@".into()), KeyPart::Versions];
+    let with = |write| crate::ValuesSettings {
+        key: KeyTemplate::new(parts.clone()),
+        write,
+        ..settings(Format::Body)
+    };
+    let (fixture, written) = (Fixture::with(with(false)), Fixture::with(with(true)));
+    fixture.server.raw().set("/a@7", 0, 0, b"of 7");
+    let (asked, policy) = (request("/a", &[]), CachePolicy::default());
+    written.server.raw().set("/a@7", 0, 0, b"of 7");
+    let found_by = async |fixture: &Fixture, versions: Option<&str>| {
+        let mut key = larder_tier::CacheKey::new("example.com:8080", "/a");
+        key.push_part(b"http");
+        versions.into_iter().for_each(|versions| key.push_versions(versions.as_bytes()));
+        match fixture.values.ask(&key, &asked, &policy).await {
+            larder_tier::Asked::<crate::HttpCaching>::Found(value) => {
+                Ok((value.body.to_vec(), value.head.freshness.lifetime >= Duration::from_secs(3600)))
+            }
+            larder_tier::Asked::Absent => Err("absent"),
+            larder_tier::Asked::Unfit => Err("unfit"),
+            larder_tier::Asked::Unusable => Err("unusable"),
+        }
+    };
+    let found = async |versions| found_by(&fixture, versions).await;
+    assert_eq!(found(Some("7")).await, Ok((b"of 7".to_vec(), true)));
+    assert_eq!(found(Some("7\0another time")).await, Ok((b"of 7".to_vec(), true)));
+    // What larder may have written itself is of the other time.
+    assert_eq!(found_by(&written, Some("7\0another time")).await, Err("unfit"));
+    assert!(found_by(&written, Some("7")).await.is_ok());
+    assert_eq!((found(Some("8")).await, found(None).await), (Err("absent"), Err("unfit")));
 }

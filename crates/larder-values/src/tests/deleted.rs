@@ -46,7 +46,8 @@ async fn what_was_asked_for_before_an_invalidation_is_not_current_after_it() {
     let asked = request("/a", &[]);
     fixture.server.raw().set(NAME, 0, 0, b"old");
     let policy = CachePolicy::default();
-    let larder_tier::Asked::<crate::HttpCaching>::Found(value) = fixture.values.ask(&asked, &policy).await
+    let larder_tier::Asked::<crate::HttpCaching>::Found(value) =
+        fixture.values.ask(&key(&asked), &asked, &policy).await
     else {
         panic!("it is there");
     };

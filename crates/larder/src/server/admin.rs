@@ -20,6 +20,7 @@ use larder_proxy::explain::{ExplainError, Question};
 use larder_proxy::objects::Stores;
 use larder_proxy::{Proxy, Worker};
 use larder_remote::fleet::Fleet;
+use larder_remote::versions::Versions;
 use larder_values::Values;
 use parking_lot::RwLock;
 use tokio::sync::oneshot;
@@ -47,10 +48,14 @@ pub struct Insight {
     fleet: Option<Arc<Fleet>>,
 }
 
+/// Values of stores, by the store's name.
+type NamedValues = Vec<(String, Arc<Values>)>;
+
 #[derive(Default)]
 struct View {
     stores: Stores,
-    values: Vec<(String, Arc<Values>)>,
+    values: NamedValues,
+    versions: Vec<Arc<Versions>>,
     origins: Vec<(String, Arc<larder_origin::OriginState>)>,
     listeners: Vec<SocketAddr>,
     trusted: Vec<Cidr>,
@@ -79,14 +84,14 @@ impl Insight {
 
     pub(super) fn refresh(
         &self,
-        (stores, values): (Stores, Vec<(String, Arc<Values>)>),
+        (stores, values, versions): (Stores, NamedValues, Vec<Arc<Versions>>),
         origins: Vec<(String, Arc<larder_origin::OriginState>)>,
         listeners: Vec<SocketAddr>,
         trusted: Vec<Cidr>,
         admin: Option<SocketAddr>,
         log: Option<AccessLog>,
     ) {
-        *self.view.write() = View { stores, values, origins, listeners, trusted, admin, log };
+        *self.view.write() = View { stores, values, versions, origins, listeners, trusted, admin, log };
     }
 
     pub(super) fn draining(&self) {
@@ -195,6 +200,7 @@ impl Larder for Insight {
         for (name, values) in &view.values {
             values.expose(name, out);
         }
+        super::versions::expose(&view.versions, out);
         let gauges = self.proxy.gauges();
         out.foreign("larder_flights", Kind::Gauge, "Origin fetches of GET and HEAD in flight.")
             .value(&[], gauges.flights);

@@ -1,8 +1,8 @@
 //! What a start with a config would find, without starting.
 //!
 //! In: a checked config. Out: what it would be given on this machine, or the error that a start or a reload would end with.
-//! Everything is built as at a start, but what is outside is left alone: no disk or directory of a store is opened, nothing is
-//! bound.
+//! Everything is built as at a start, but what is outside is left alone: no disk or directory of a store is opened, no server is
+//! asked, nothing is bound.
 
 use std::sync::Arc;
 
@@ -40,13 +40,14 @@ pub(crate) fn check(config: &Config) -> Result<Promised, ServerError> {
 pub(crate) fn build(config: &Config, clock: Clock, diagnostics: Diagnostics) -> Result<Worker, WireError> {
     let version = env!("CARGO_PKG_VERSION");
     let metrics = Arc::new(Metrics::new(1, larder_proxy::vocabulary(), clock.now().wall, version));
+    let said = config;
     let mut config = config.clone();
     for (_, store) in &mut config.stores {
         (store.disks, store.files) = (Vec::new(), None);
         (store.memcached, store.redis) = (None, None);
     }
     let wiring = Wiring::new(Arc::clone(&metrics), clock.clone(), diagnostics.clone(), Arc::default());
-    let (settings, _) = wiring.draft(&config, &Shares::unlimited())?;
+    let (settings, _) = wiring.draft_reading(&config, &Shares::unlimited(), (said, false))?;
     let plan = Plan::new(settings).map_err(WireError::from)?;
     Worker::new(&Proxy::new(clock, metrics, diagnostics), 0, plan).map_err(WireError::from)
 }

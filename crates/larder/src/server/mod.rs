@@ -17,6 +17,7 @@ mod purges;
 mod reload;
 pub(crate) mod runtime;
 mod stores;
+mod versions;
 mod worker;
 
 use std::collections::HashMap;
@@ -289,7 +290,7 @@ impl Server {
     fn refresh_insight(&self) {
         let log = self.access_log.as_ref().map(|(log, _)| log.clone());
         self.insight.refresh(
-            (self.wiring.stores(), self.wiring.values()),
+            (self.wiring.stores(), self.wiring.values(), self.wiring.versions().to_vec()),
             self.wiring.origins(),
             self.addresses(),
             self.config.trusted.clone(),

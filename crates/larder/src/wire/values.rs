@@ -39,7 +39,7 @@ pub(super) fn start(
 
 fn settings(said: &ValueSettings, max_object: u64) -> ValuesSettings {
     ValuesSettings {
-        key: KeyTemplate::new(said.key.parts().iter().map(part).collect()),
+        key: template(said.key.parts()),
         format: match said.format {
             ValueFormat::Body => Format::Body,
             ValueFormat::Http => Format::Http,
@@ -98,6 +98,11 @@ fn servers(config: &Memcached) -> Result<Vec<RemoteServer>, RemoteError> {
     config.servers.iter().map(server).collect()
 }
 
+/// How a name is made of a request.
+pub(super) fn template(parts: &[ValueKeyPart]) -> KeyTemplate {
+    KeyTemplate::new(parts.iter().map(part).collect())
+}
+
 fn part(part: &ValueKeyPart) -> KeyPart {
     match part {
         ValueKeyPart::Text(text) => KeyPart::Text(text.clone()),
@@ -108,6 +113,7 @@ fn part(part: &ValueKeyPart) -> KeyPart {
         ValueKeyPart::Target => KeyPart::Target,
         ValueKeyPart::Cookie(name) => KeyPart::Cookie(name.as_str().to_owned()),
         ValueKeyPart::Field(name) => KeyPart::Field(name.clone()),
+        ValueKeyPart::Version => KeyPart::Versions,
     }
 }
 

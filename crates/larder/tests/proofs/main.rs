@@ -32,4 +32,5 @@ mod slow_reader;
 mod slow_readers;
 mod uploads;
 mod values;
+mod versions;
 mod who_may;

@@ -117,7 +117,7 @@ impl Fixture {
 
     fn key(target: &str) -> CacheKey {
         let question = Question::parse("GET", &format!("http://example.com{target}"), [], Bytes::new(), true);
-        crate::key::key(&question.unwrap().head, &KeySettings::default(), b"")
+        crate::key::key(&question.unwrap().head, &KeySettings::default(), None, b"")
     }
 
     fn keep(&self, store: &Arc<Store>, target: &str, said: &[(&'static str, &'static str)]) {
@@ -147,7 +147,7 @@ impl Fixture {
         let (_, site) = worker_plan.plan.router.site("example.com").unwrap();
         let (plan, settings) = (&worker_plan.plan, &self.settings);
         let (worker, now) = (&self.worker, self.clock.now());
-        let walk = Walk { worker, plan, site, settings, question, now, running };
+        let walk = Walk { worker, plan, site, settings, question, versions: None, now, running };
         let (fields, head) = self.head(said);
         walk.destination((StatusCode::OK, &fields, Some(4)), &head).1
     }

@@ -124,7 +124,7 @@ impl World {
     }
 
     pub(super) fn key(&self, url: Url) -> CacheKey {
-        key::key(&self.request(url), &self.settings.key, b"")
+        key::key(&self.request(url), &self.settings.key, None, b"")
     }
 
     pub(super) fn task(&self, offered: Candidates) -> FetchTask {

@@ -128,7 +128,7 @@ impl Fixture {
         let Storability::Storable(freshness) = judged else { panic!("{judged:?}") };
         let head = StoredHead::new(&request, status, said, freshness, &policy);
         let cookies = if target.starts_with("/mine") { vec!["id".to_owned()] } else { Vec::new() };
-        let key = key::key(&request, &KeySettings { cookies, ..KeySettings::default() }, b"");
+        let key = key::key(&request, &KeySettings { cookies, ..KeySettings::default() }, None, b"");
         let room = || self.store.reserve(4096).unwrap();
         let body = StoredBody::new(vec![Bytes::from_static(body.as_bytes())], room());
         let number = self.worker.proxy.invalidations.current();
@@ -378,7 +378,7 @@ async fn a_page_is_made_of_what_lies_on_a_disk_and_nothing_comes_into_memory() {
         fixture.keep(target, &[], &[FRESH], "other");
     }
     assert!(fixture.store.settle());
-    let key = |target| key::key(&crate::testing::request(target), &KeySettings::default(), b"");
+    let key = |target| key::key(&crate::testing::request(target), &KeySettings::default(), None, b"");
     let in_memory = || fixture.store.responses(&key("/nav"), fixture.clock.now().monotonic).0.len();
     assert_eq!(in_memory(), 0, "it was evicted");
     assert_eq!(fixture.text("/page").await, ("nav".to_owned(), None));

@@ -1,0 +1,491 @@
+//! The thread of the versions at one server: its connection, and the turns between its calls.
+//!
+//! In: names that requests wait for, changes that the server tells. Out: readings, and what the table knows. One call is under way at a time,
+//! with all names that wait by then as one. What is asked for meanwhile goes with the next: it may have been changed since the first was
+//! sent.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ::redis::{Cmd, cmd};
+use larder_observe::Diagnostics;
+use tokio::runtime::Builder;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use super::name::VersionName;
+use super::reader_state::{SharedVersions, TRACKING, VersionAsk, seconds};
+use super::settings::VersionsSettings;
+use super::table::{Entered, Key};
+use super::version::{Version, VersionReading};
+use crate::address::Resolve;
+use crate::clock;
+use crate::error::{Failure, RemoteError};
+use crate::redis::{CallError, Changed, Lists, RedisReply, Tracked};
+
+/// The longest version, in bytes.
+const TEXT_MAX: usize = 256;
+/// The largest string that a reply may have. A longer one ends the connection.
+const STRING_MAX: usize = 1 << 20;
+/// The bounds of a reply: the values of as many fields as are asked for at once, or the keys of a change.
+const LISTS: Lists = Lists { nested: 4, elements: 65_536, bytes: 4 << 20 };
+/// Names that are read as one.
+const BATCH_MAX: usize = 512;
+/// Names that were forgotten and are read again as one.
+const AGAIN_MAX: usize = 2048;
+/// Between two of these.
+const AGAIN_PAUSE: Duration = Duration::from_millis(20);
+/// What was used that lately is read again when it was forgotten, and its keys are touched.
+const LATELY: Duration = Duration::from_secs(10);
+/// Keys that are touched as one.
+const TOUCHED_MAX: usize = 1000;
+/// The longest silence of the server. A reply may then be as late as a second and a half before anything is forgotten.
+const BEAT: Duration = Duration::from_millis(500);
+/// The first pause after a connection that could not be made, and the longest.
+const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+/// The server's time, where the field has nothing.
+const BEGIN: &str = "return redis.call('HSETNX', KEYS[1], ARGV[1], redis.call('TIME')[1])";
+/// The same of a key.
+const BEGIN_KEY: &str = "return redis.call('SET', KEYS[1], redis.call('TIME')[1], 'NX') and 1 or 0";
+/// Versions that are begun within a second, so that requests for URLs that no page links to do not fill the server.
+const BEGUN_MAX: u32 = 100;
+/// A connection that has lasted less is not made anew at once.
+const LASTED: Duration = Duration::from_secs(1);
+/// Threads for names of hosts.
+const BLOCKING_MAX: usize = 4;
+
+/// Starts the thread. It ends when nobody can ask any more.
+pub(super) fn start(
+    settings: VersionsSettings,
+    names: Arc<dyn Resolve>,
+    diagnostics: Diagnostics,
+    shared: Arc<SharedVersions>,
+    asked: mpsc::Receiver<VersionAsk>,
+) -> Result<(), RemoteError> {
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(BLOCKING_MAX)
+        .build()
+        .map_err(RemoteError::Thread)?;
+    let turns = Turns { settings, names, diagnostics, shared, asked, changed: Arc::default() };
+    let run = move || {
+        runtime.block_on(turns.run());
+        runtime.shutdown_background();
+    };
+    std::thread::Builder::new().name("versions".into()).spawn(run).map(drop).map_err(RemoteError::Thread)
+}
+
+struct Turns {
+    settings: VersionsSettings,
+    names: Arc<dyn Resolve>,
+    diagnostics: Diagnostics,
+    shared: Arc<SharedVersions>,
+    asked: mpsc::Receiver<VersionAsk>,
+    /// A change was told.
+    changed: Arc<Notify>,
+}
+
+/// Requests that wait, and the names of all of them.
+#[derive(Default)]
+struct Batch {
+    waiting: Vec<(Vec<VersionName>, oneshot::Sender<Vec<VersionReading>>)>,
+    begun: Vec<VersionName>,
+    names: usize,
+}
+
+impl Batch {
+    fn add(&mut self, ask: VersionAsk) {
+        match ask {
+            VersionAsk::Read { names, reply } => {
+                self.names += names.len();
+                self.waiting.push((names, reply));
+            }
+            VersionAsk::Begin(name) => {
+                self.names += 1;
+                self.begun.push(name);
+            }
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.names >= BATCH_MAX
+    }
+}
+
+/// What ends the thread.
+struct Over;
+
+impl Turns {
+    async fn run(mut self) {
+        let mut pause = PAUSE.0;
+        loop {
+            let limit = self.settings.server.timeout;
+            let opened = timeout(limit, self.open()).await;
+            let opened = opened.unwrap_or(Err(CallError::Failed(Failure::TimedOut)));
+            let failure = match opened {
+                Ok(link) => {
+                    let began = Instant::now();
+                    let ended = self.serve(link).await;
+                    self.shared.forget();
+                    match ended {
+                        Ok(failure) if began.elapsed() >= LASTED => {
+                            self.lost(&failure);
+                            pause = PAUSE.0;
+                            continue;
+                        }
+                        Ok(failure) => failure,
+                        Err(Over) => return,
+                    }
+                }
+                Err(failure) => failure,
+            };
+            self.down(&failure);
+            if self.wait(pause).await.is_err() {
+                return;
+            }
+            pause = (pause * 2).min(PAUSE.1);
+        }
+    }
+
+    async fn open(&self) -> Result<Tracked, CallError> {
+        let (shared, notify) = (Arc::clone(&self.shared), Arc::clone(&self.changed));
+        let changed: Changed = Arc::new(move |key| {
+            match key {
+                Some(_) => shared.table.changed(key),
+                None => shared.table.flushed(),
+            }
+            notify.notify_one();
+        });
+        let server = &self.settings.server;
+        let at = (&server.address, server.login());
+        Tracked::open(at, &*self.names, (STRING_MAX, LISTS), changed).await
+    }
+
+    /// Requests that come are told that nothing can be had.
+    fn down(&self, failure: &CallError) {
+        self.shared.is_down.store(true, std::sync::atomic::Ordering::Release);
+        self.lost(failure);
+    }
+
+    fn lost(&self, failure: &CallError) {
+        let said = failure.to_string();
+        if self.shared.failure.lock().replace(said.clone()).as_ref() == Some(&said) {
+            return;
+        }
+        let label = &self.settings.server.address;
+        self.diagnostics.warn(
+            "versions",
+            &format!("{label} lost"),
+            format_args!(
+                "the versions at {label} cannot be had: {said}; requests that need them are validated by the origin"
+            ),
+        );
+    }
+
+    fn well(&self) {
+        if self.shared.failure.lock().take().is_some() {
+            let label = &self.settings.server.address;
+            self.diagnostics.info(
+                "versions",
+                &format!("{label} well"),
+                format_args!("the versions at {label} are read"),
+            );
+        }
+    }
+
+    /// Lets the server alone for a while.
+    async fn wait(&mut self, pause: Duration) -> Result<(), Over> {
+        let until = Instant::now() + pause;
+        loop {
+            tokio::select! {
+                () = sleep_until(until) => return Ok(()),
+                // Whoever waits learns it by the end of the channel.
+                ask = self.asked.recv() => drop(ask.ok_or(Over)?),
+            }
+        }
+    }
+
+    /// Works with a connection until it ends: for this reason.
+    async fn serve(&mut self, mut link: Tracked) -> Result<CallError, Over> {
+        if let Err(failure) = self.beat(&mut link).await {
+            return Ok(failure);
+        }
+        self.well();
+        let (mut heard, mut touched, mut again) = (Instant::now(), Instant::now(), Instant::now());
+        let mut begun = (Instant::now(), 0);
+        loop {
+            let mut batch = Batch::default();
+            let done = tokio::select! {
+                biased;
+                failure = link.listen() => return Ok(failure),
+                ask = self.asked.recv() => {
+                    batch.add(ask.ok_or(Over)?);
+                    while !batch.is_full() && let Ok(ask) = self.asked.try_recv() {
+                        batch.add(ask);
+                    }
+                    if begun.0.elapsed() >= Duration::from_secs(1) {
+                        begun = (Instant::now(), 0);
+                    }
+                    batch.begun.truncate((BEGUN_MAX - begun.1) as usize);
+                    begun.1 += batch.begun.len() as u32;
+                    let done = self.carry_out(&mut link, batch).await;
+                    // Also where requests never run out.
+                    match done {
+                        Ok(()) if touched.elapsed() >= 2 * LATELY => {
+                            touched = Instant::now();
+                            self.touch(&mut link).await
+                        }
+                        done => done,
+                    }
+                }
+                () = told_again(&self.changed, again) => {
+                    again = Instant::now() + AGAIN_PAUSE;
+                    self.read_again(&mut link).await
+                }
+                () = sleep_until(touched + LATELY) => {
+                    touched = Instant::now();
+                    self.touch(&mut link).await
+                }
+                () = sleep_until(heard + BEAT) => self.beat(&mut link).await,
+            };
+            match done {
+                Ok(()) => heard = Instant::now(),
+                Err(failure) => return Ok(failure),
+            }
+        }
+    }
+
+    /// One call. Each answer is a sign of life.
+    async fn call(&self, link: &mut Tracked, commands: &[Cmd]) -> Result<Vec<RedisReply>, CallError> {
+        let asked = clock::now();
+        let answers = link.ask(commands, TRACKING - BEAT).await?;
+        self.shared.alive(asked);
+        Ok(answers)
+    }
+
+    async fn beat(&self, link: &mut Tracked) -> Result<(), CallError> {
+        match self.call(link, &[cmd("PING")]).await?.pop() {
+            Some(RedisReply::Says(why)) => Err(CallError::Says(why)),
+            _ => Ok(()),
+        }
+    }
+
+    async fn carry_out(&self, link: &mut Tracked, batch: Batch) -> Result<(), CallError> {
+        let names = batch.waiting.iter().flat_map(|(names, _)| names).cloned().collect();
+        let readings = self.read(link, names, true).await?;
+        for (names, reply) in batch.waiting {
+            let reading = |name| readings.get(name).cloned().unwrap_or(VersionReading::Unknown);
+            // Its request may have left.
+            let _ = reply.send(names.iter().map(reading).collect());
+        }
+        if !batch.begun.is_empty() {
+            let begin: Vec<Cmd> = batch.begun.iter().map(begin).collect();
+            let replies = self.call(link, &begin).await?;
+            for (name, reply) in batch.begun.iter().zip(&replies) {
+                if let RedisReply::Says(_) = reply {
+                    self.complain(name, reply);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_again(&self, link: &mut Tracked) -> Result<(), CallError> {
+        let since = seconds(clock::now().saturating_sub(LATELY));
+        let forgotten = self.shared.table.forgotten(since, AGAIN_MAX);
+        self.read(link, forgotten, false).await.map(drop)
+    }
+
+    /// A hash whose changes are told is not read any more, and would be the first that the server evicts.
+    async fn touch(&self, link: &mut Tracked) -> Result<(), CallError> {
+        let since = seconds(clock::now().saturating_sub(LATELY));
+        let keys = self.shared.table.used_keys(since, TOUCHED_MAX);
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let mut touch = cmd("TOUCH");
+        keys.iter().for_each(|key| {
+            touch.arg(&**key);
+        });
+        if let Some(RedisReply::Says(why)) = self.call(link, &[touch]).await?.pop() {
+            let label = &self.settings.server.address;
+            self.diagnostics.warn(
+                "versions",
+                &format!("{label} touch"),
+                format_args!("{label} may evict versions that are in use, because TOUCH is refused: {why}"),
+            );
+        }
+        Ok(())
+    }
+
+    /// Reads these, each once.
+    async fn read(
+        &self,
+        link: &mut Tracked,
+        names: Vec<VersionName>,
+        are_wanted: bool,
+    ) -> Result<HashMap<VersionName, VersionReading>, CallError> {
+        let mut readings: HashMap<VersionName, VersionReading> = HashMap::new();
+        let mut by_key: HashMap<Vec<u8>, (Vec<VersionName>, Vec<VersionName>)> = HashMap::new();
+        for name in names {
+            if readings.insert(name.clone(), VersionReading::Unknown).is_none() {
+                let (of_key, of_fields) = by_key.entry(name.key().to_vec()).or_default();
+                if name.field().is_some() { of_fields.push(name) } else { of_key.push(name) }
+            }
+        }
+        let groups = by_key.into_values().flat_map(|(of_key, of_fields)| {
+            let of_fields: Vec<_> = of_fields.chunks(BATCH_MAX).map(<[_]>::to_vec).collect();
+            std::iter::once(of_key).chain(of_fields).filter(|group| !group.is_empty())
+        });
+        let groups: Vec<(Vec<VersionName>, Arc<Key>, u64)> = groups
+            .map(|group| {
+                let key = self.shared.table.key(&group[0]);
+                let seen = key.changes();
+                (group, key, seen)
+            })
+            .collect();
+        for groups in groups.chunks(BATCH_MAX) {
+            let commands: Vec<Cmd> = groups.iter().flat_map(|(group, ..)| commands(group)).collect();
+            let answers = self.call(link, &commands).await?;
+            // Each second one is that of `CLIENT CACHING YES`.
+            for ((group, key, seen), answers) in groups.iter().zip(answers.chunks(2)) {
+                self.note((group, key, *seen), (answers, are_wanted), &mut readings);
+            }
+        }
+        self.shared.table.tidy();
+        Ok(readings)
+    }
+
+    fn note(
+        &self,
+        (group, key, seen): (&[VersionName], &Arc<Key>, u64),
+        (answers, are_wanted): (&[RedisReply], bool),
+        readings: &mut HashMap<VersionName, VersionReading>,
+    ) {
+        let (caching, answer) = match answers {
+            [caching, answer] => (caching, answer),
+            _ => return,
+        };
+        let texts = match (answer, group) {
+            (RedisReply::List(texts), group) if texts.len() == group.len() => texts.as_slice(),
+            (text @ (RedisReply::Text(_) | RedisReply::Nothing), [_]) => std::slice::from_ref(text),
+            _ => return self.complain(&group[0], answer),
+        };
+        let is_told = *caching == RedisReply::Done;
+        if !is_told {
+            self.complain(&group[0], caching);
+        }
+        for (name, text) in group.iter().zip(texts) {
+            let reading = match text {
+                // What GETRANGE says of a key that is not there.
+                RedisReply::Text(text) if text.is_empty() && name.field().is_none() => {
+                    self.shared.table.absent(name);
+                    VersionReading::Absent
+                }
+                RedisReply::Text(text) => match usable(text) {
+                    Some(text) => {
+                        let version = self.enter(name, (key, seen), text, are_wanted);
+                        // Where the server does not tell of changes, it is known to those who wait, and not to others.
+                        if !is_told {
+                            self.shared.table.is_not_told(name);
+                        }
+                        VersionReading::Version(version)
+                    }
+                    None => {
+                        self.complain(name, &RedisReply::Says("it is no text of 1 to 256 bytes".to_owned()));
+                        VersionReading::Unknown
+                    }
+                },
+                RedisReply::Nothing => {
+                    self.shared.table.absent(name);
+                    VersionReading::Absent
+                }
+                _ => VersionReading::Unknown,
+            };
+            readings.insert(name.clone(), reading);
+        }
+    }
+
+    fn enter(&self, name: &VersionName, key: (&Arc<Key>, u64), text: &str, is_wanted: bool) -> Version {
+        let next_time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let used = is_wanted.then(|| seconds(clock::now()));
+        let Entered { version, went_back_from } = self.shared.table.enter(name, key, text, (used, next_time));
+        if let Some(from) = went_back_from {
+            self.shared.counters.went_back();
+            self.diagnostics.warn(
+                "versions",
+                "went back",
+                format_args!(
+                    "the version {name} was {from} and is {text}: what was stored for it before is not used any more"
+                ),
+            );
+        }
+        version
+    }
+
+    fn complain(&self, name: &VersionName, answer: &RedisReply) {
+        let why = match answer {
+            RedisReply::Says(why) => why.as_str(),
+            _ => "it is no string",
+        };
+        let label = &self.settings.server.address;
+        self.diagnostics.warn(
+            "versions",
+            &format!("{label} unfit"),
+            format_args!("the version {name} at {label} cannot be used: {why}"),
+        );
+    }
+}
+
+/// Waits for a change that is told, and at least until then.
+async fn told_again(changed: &Notify, until: Instant) {
+    changed.notified().await;
+    let left = until.saturating_duration_since(Instant::now());
+    if !left.is_zero() {
+        // The permit is given back if something else comes first.
+        let put_back = PutBack(changed);
+        sleep(left).await;
+        std::mem::forget(put_back);
+    }
+}
+
+struct PutBack<'a>(&'a Notify);
+
+impl Drop for PutBack<'_> {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+/// Reads names of one key, in such a way that the server tells of its changes from then on.
+fn commands(group: &[VersionName]) -> [Cmd; 2] {
+    let mut caching = cmd("CLIENT");
+    caching.arg("CACHING").arg("YES");
+    let key = group.first().map(VersionName::key).unwrap_or_default();
+    let fields: Vec<&[u8]> = group.iter().filter_map(VersionName::field).collect();
+    // A string of another use may be large.
+    let mut read = if fields.is_empty() { cmd("GETRANGE") } else { cmd("HMGET") };
+    read.arg(key);
+    match fields.is_empty() {
+        true => read.arg(0).arg(TEXT_MAX),
+        false => read.arg(fields),
+    };
+    [caching, read]
+}
+
+fn begin(name: &VersionName) -> Cmd {
+    let mut begin = cmd("EVAL");
+    match name.field() {
+        Some(field) => begin.arg(BEGIN).arg(1).arg(name.key()).arg(field),
+        None => begin.arg(BEGIN_KEY).arg(1).arg(name.key()),
+    };
+    begin
+}
+
+/// A text that may be part of a key.
+fn usable(text: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(text).ok()?;
+    let is_fit = (1..=TEXT_MAX).contains(&text.len()) && !text.chars().any(char::is_control);
+    is_fit.then_some(text)
+}
