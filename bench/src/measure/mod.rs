@@ -41,6 +41,7 @@ mod slow_app;
 mod tools;
 mod turns;
 mod validity;
+mod versions;
 mod watch;
 pub(crate) mod wordpress;
 mod workers;
@@ -71,6 +72,7 @@ pub(crate) const NAMES: &[&str] = &[
     "reclaim",
     "purges",
     "fragments",
+    "versions",
 ];
 
 /// What the command line takes: every name, and `all`.
@@ -111,6 +113,7 @@ pub(crate) fn run(root: &Path, name: &str) -> Result<()> {
             "reclaim" => reclaim::run,
             "purges" => purges::run,
             "fragments" => fragments::run,
+            "versions" => versions::run,
             _ => wordpress::run,
         };
         if let Err(error) = measure(root).with_context(|| format!("bench {name}")) {

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Result;
 use harness::install::{self, From, Tool};
 
-use super::contender::nginx::PURGE_MODULE;
+use super::contender::nginx::{LUA_MODULE, LUA_REDIS, PURGE_MODULE};
 use super::contender::varnish::XKEY;
 
 const TOOLS: &[Tool] = &[
@@ -29,6 +29,9 @@ const TOOLS: &[Tool] = &[
     Tool { program: "h2load", from: From::Apt("nghttp2-client"), targets: &["http2", "latency", "purges"] },
     // Modules are no programs: they are looked for where Debian has them.
     Tool { program: XKEY, from: From::Apt("varnish-modules"), targets: &["purges"] },
+    Tool { program: LUA_MODULE, from: From::Apt("libnginx-mod-http-lua"), targets: &["versions"] },
+    Tool { program: LUA_REDIS, from: From::Apt("lua-nginx-redis"), targets: &["versions"] },
+    Tool { program: "redis-server", from: From::Apt("redis-server"), targets: &["versions"] },
     Tool { program: PURGE_MODULE, from: From::Apt("libnginx-mod-http-cache-purge"), targets: &["purges"] },
 ];
 
@@ -44,6 +47,7 @@ const CURL_FOR: &[&str] = &[
     "files",
     "purges",
     "fragments",
+    "versions",
 ];
 const TASKSET_FOR: &[&str] = &[
     "hit",
@@ -65,6 +69,7 @@ const TASKSET_FOR: &[&str] = &[
     "reclaim",
     "purges",
     "fragments",
+    "versions",
 ];
 const NGINX_FOR: &[&str] = &[
     "hit",
@@ -84,6 +89,7 @@ const NGINX_FOR: &[&str] = &[
     "objects",
     "purges",
     "fragments",
+    "versions",
 ];
 const VARNISH_FOR: &[&str] = &[
     "hit",
@@ -100,7 +106,7 @@ const VARNISH_FOR: &[&str] = &[
 const HAPROXY_FOR: &[&str] = &["hit", "requests", "http2", "connections", "miss", "latency"];
 const H2O_FOR: &[&str] = &["hit", "requests", "http2", "connections", "latency"];
 const WRK_FOR: &[&str] =
-    &["hit", "requests", "connections", "miss", "workers", "files", "purges", "fragments"];
+    &["hit", "requests", "connections", "miss", "workers", "files", "purges", "fragments", "versions"];
 /// They make disks.
 const DISKS_FOR: &[&str] = &["placement", "large", "objects", "reclaim", "purges"];
 

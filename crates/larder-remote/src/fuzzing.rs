@@ -5,7 +5,7 @@
 use bytes::BytesMut;
 
 use crate::memcached::codec::Decoder;
-use crate::redis::{Lists, Scanner};
+use crate::redis::{Lists, RespVersion, Scanner};
 use crate::reply::Reply;
 
 /// What was read: each reply in words of its own, the value's key and body among them, and whether the rest is no reply.
@@ -46,6 +46,13 @@ pub fn read_replies<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, value_max: u
 /// How many replies of Redis end within `pieces`, with strings of up to `value_max` bytes; `None` where the connection has to be closed.
 pub fn follow_replies<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, value_max: usize) -> Option<usize> {
     let mut scanner = Scanner::new(value_max);
+    pieces.into_iter().map(|piece| scanner.scan(piece)).sum::<Result<_, _>>().ok()
+}
+
+/// The same as [`follow_replies`] of a connection that speaks RESP3, with the bounds of one that reads versions.
+pub fn follow_three<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, value_max: usize) -> Option<usize> {
+    let lists = Lists { nested: 4, elements: 65_536, bytes: 4 << 20 };
+    let mut scanner = Scanner::speaking(RespVersion::Three, value_max, lists);
     pieces.into_iter().map(|piece| scanner.scan(piece)).sum::<Result<_, _>>().ok()
 }
 

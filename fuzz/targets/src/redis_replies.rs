@@ -1,7 +1,7 @@
 //! What a server of Redis sends, before the library reads it: however it is cut, it passes or not, and what passes is no larger
 //! than it may be.
 
-use larder_remote::fuzzing::{follow_replies, string_of_reply};
+use larder_remote::fuzzing::{follow_replies, follow_three, string_of_reply};
 
 use crate::allocated::at_most;
 
@@ -21,6 +21,11 @@ pub fn check(input: &[u8]) {
     let replies = at_most(bytes_max, || follow_replies([sent], value_max));
     assert_eq!(follow_replies(sent.chunks(piece), value_max), replies, "cut every {piece} bytes");
     assert_eq!(follow_replies(sent.chunks(1), value_max), replies, "cut everywhere");
+    let three = at_most(bytes_max, || follow_three([sent], value_max));
+    assert_eq!(follow_three(sent.chunks(piece), value_max), three, "cut every {piece} bytes");
+    assert_eq!(follow_three(sent.chunks(1), value_max), three, "cut everywhere");
+    // The later protocol has more, and takes nothing away.
+    assert!(three >= replies, "{three:?} {replies:?}");
     match replies {
         // What passes is never a list for the library, and no string beyond the limit.
         Some(1..) => {

@@ -48,6 +48,13 @@ fn serve(setup: &Setup<'_>, name: &str, location: &str, targets: &[String]) -> R
 /// Where Debian has the module that purges by URL.
 pub(crate) const PURGE_MODULE: &str = "/usr/lib/nginx/modules/ngx_http_cache_purge_module.so";
 
+/// Where Debian has the module that runs Lua, and the one that it needs.
+pub(crate) const LUA_MODULE: &str = "/usr/lib/nginx/modules/ngx_http_lua_module.so";
+/// See [`LUA_MODULE`].
+pub(crate) const NDK_MODULE: &str = "/usr/lib/nginx/modules/ndk_http_module.so";
+/// Where Debian has the client of Redis for it.
+pub(crate) const LUA_REDIS: &str = "/usr/share/lua/5.1/nginx/redis.lua";
+
 /// A cache of up to 4 GiB from which `PURGE` takes a URL. Answers tell a hit in `Cache-Status`.
 pub(crate) fn purging(setup: &Setup<'_>, name: &str) -> Result<Contender> {
     let module = format!("load_module {PURGE_MODULE};\n");
@@ -71,7 +78,14 @@ pub(crate) fn configured(setup: &Setup<'_>, name: &str, http: &str, locations: &
     with_modules(setup, name, "", http, locations)
 }
 
-fn with_modules(setup: &Setup<'_>, name: &str, modules: &str, http: &str, locations: &str) -> Result<Launch> {
+/// The same with these modules.
+pub(crate) fn with_modules(
+    setup: &Setup<'_>,
+    name: &str,
+    modules: &str,
+    http: &str,
+    locations: &str,
+) -> Result<Launch> {
     let address = free_port()?;
     let root_user = rustix::process::geteuid().is_root();
     let work = setup.folder()?;

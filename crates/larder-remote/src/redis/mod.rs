@@ -24,6 +24,8 @@ pub(crate) use caller::{CallError, Caller};
 pub(crate) use expiry::expires;
 pub(crate) use login::{Login, log_in};
 pub(crate) use multiplexed::Multiplexed;
+#[cfg(feature = "fuzzing")]
+pub(crate) use scan::RespVersion;
 pub(crate) use scan::{Lists, Scanner};
 pub use settings::{Password, RedisSettings};
 pub(crate) use tracked::{Changed, RedisReply, Tracked};
