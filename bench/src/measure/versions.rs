@@ -19,7 +19,7 @@ use super::contender::{Contender, Kit, LOAD_CORE, Setup, larder, nginx};
 use super::drive::Load;
 use super::page::Page;
 use super::runner::{Pace, Row, Scenario, run as measure};
-use harness::children::Server;
+use harness::children::{Server, pause};
 use harness::origin::body;
 
 const PLAIN: &str = "larder, no versions";
@@ -104,7 +104,7 @@ impl Redis {
             "",
             "--unixsocket",
         ]);
-        command.arg(&socket).current_dir(folder.path());
+        command.arg(&socket).args(["--logfile", "redis.log"]).current_dir(folder.path());
         let server = Server::start("redis-server", &mut command)?;
         fill(&socket).context("redis-server")?;
         Ok(Self { socket, _folder: folder, _server: server })
@@ -155,7 +155,7 @@ fn fill(socket: &Path) -> Result<()> {
             Ok(stream) => break stream,
             Err(error) => ensure!(began.elapsed() < READY_MAX, "{error}"),
         }
-        std::thread::sleep(Duration::from_millis(10));
+        pause();
     };
     let page = body(BYTES);
     let key = format!("{TARGET}:version=7");
