@@ -73,7 +73,7 @@ async fn a_part_of_a_page_has_a_version_of_its_own() {
     setup.ask(&["HSET", HASH, "/part", "1"]);
     let page = async || stamp(&setup.get("/page").await);
     // Often enough for the page to be kept, were it to be.
-    for _ in 0..6 {
+    for _ in 0..60 {
         assert_eq!(page().await, 1);
     }
     let state = setup.change("/part");

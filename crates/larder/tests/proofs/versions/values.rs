@@ -28,7 +28,7 @@ async fn a_body_of_the_application_is_used_for_as_long_as_its_version_is() {
     }
     // A new version without a body is the application's turn; it writes it back.
     setup.change("/foo");
-    setup.becomes("/foo", 2).await;
+    crate::support::until("the application's turn", async || setup.get("/foo").await.body == b"2").await;
     assert_eq!(setup.origin.log().count(), 1);
     setup.ask(&["SET", &key("/foo", 6), "body of 6"]);
     setup.change("/foo");
