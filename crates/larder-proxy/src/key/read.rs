@@ -19,7 +19,10 @@ pub(crate) fn values(variant: &[u8]) -> Option<Vec<Option<String>>> {
     if let Some(behind) = rest.strip_prefix(VERSIONS) {
         rest = behind;
         let versions = part(&mut rest)?.split(|byte| *byte == 0).next().unwrap_or_default();
-        values.push(Some(format!("version {}", versions.escape_ascii())));
+        values.push(Some(match versions {
+            b"" => "no version".to_owned(),
+            versions => format!("version {}", versions.escape_ascii()),
+        }));
     }
     while !rest.is_empty() {
         if let Some(behind) = rest.strip_prefix(b"-;") {
@@ -91,6 +94,7 @@ mod tests {
         let read = |versions: &[u8]| values(key::key(&head, &settings, Some(versions), b"").variant());
         assert_eq!(read(b"7.1"), Some(vec![Some("version 7.1".to_owned()), None]));
         assert_eq!(read(b"7.1\x00123"), Some(vec![Some("version 7.1".to_owned()), None]));
+        assert_eq!(read(b"\x00123"), Some(vec![Some("no version".to_owned()), None]));
     }
 
     #[test]
