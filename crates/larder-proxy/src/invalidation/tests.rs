@@ -13,6 +13,18 @@ fn tags(groups: &str) -> GroupTags {
 }
 
 #[test]
+fn a_doubt_for_one_request_is_no_invalidation() {
+    let invalidations = Invalidations::default();
+    let first = invalidations.doubt_for_one();
+    assert!(invalidations.doubt_for_one() > first);
+    // As where nothing was invalidated since larder started.
+    assert!(invalidations.continue_after(0).is_some());
+    invalidations.raise_floor_to_now();
+    invalidations.doubt_for_one();
+    assert_eq!(invalidations.continue_after(0), None);
+}
+
+#[test]
 fn numbers_go_on_above_those_of_disks_and_an_invalidation_before_that_is_noticed() {
     let invalidations = Invalidations::default();
     assert_eq!(invalidations.continue_after(7), Some(7));

@@ -296,6 +296,55 @@ async fn a_server_that_refuses_says_why() {
     assert_eq!(sample.versions.report().failure, None);
 }
 
+/// A message is no answer: the server is asked for a sign of life all the same.
+#[tokio::test]
+async fn messages_alone_are_no_sign_of_life() {
+    let server = RedisServer::start();
+    let mut raw = server.raw();
+    let sample = Sample::start(&server);
+    sample.read(&field("/a")).await;
+    let (before, began) = (calls(&mut raw, "ping"), Instant::now());
+    while calls(&mut raw, "ping") < before + 2 {
+        assert!(began.elapsed() < PATIENCE);
+        raw.ask(&[b"FLUSHDB"]);
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn keys_in_use_are_touched() {
+    let server = RedisServer::start();
+    let mut raw = server.raw();
+    set(&mut raw, "/a", "1");
+    let sample = Sample::start(&server);
+    sample.read(&field("/a")).await;
+    let began = Instant::now();
+    while calls(&mut raw, "touch") == 0 {
+        assert!(began.elapsed() < PATIENCE && sample.known(&field("/a")).is_some());
+        sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(calls(&mut raw, "hmget"), 1);
+}
+
+#[tokio::test]
+async fn so_many_versions_are_begun_within_a_second_and_no_more() {
+    let server = RedisServer::start();
+    let sample = Sample::start(&server);
+    sample.read(&field("/a")).await;
+    let began = Instant::now();
+    for number in 0..300 {
+        sample.versions.begin(field(&format!("/{number}")));
+    }
+    // The second read comes after whatever was begun together with the first.
+    for _ in 0..2 {
+        sample.read(&field("/a")).await;
+    }
+    let mut raw = server.raw();
+    let begun: u64 =
+        String::from_utf8(raw.ask(&[b"HLEN", b"versions"]).unwrap()).unwrap()[1..].parse().unwrap();
+    assert!(begun >= 100 && begun <= 100 * (1 + began.elapsed().as_secs()), "{begun}");
+}
+
 /// Those that the guide names.
 #[tokio::test]
 async fn a_user_with_the_rights_of_the_guide_can_do_all_of_it() {

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ::redis::{Cmd, cmd};
@@ -55,7 +56,7 @@ const LASTED: Duration = Duration::from_secs(1);
 /// Threads for names of hosts.
 const BLOCKING_MAX: usize = 4;
 
-/// Starts the thread. It ends when nobody can ask any more.
+/// Starts the thread. It ends with the last handle by which it is asked.
 pub(super) fn start(
     settings: VersionsSettings,
     names: Arc<dyn Resolve>,
@@ -68,7 +69,8 @@ pub(super) fn start(
         .max_blocking_threads(BLOCKING_MAX)
         .build()
         .map_err(RemoteError::Thread)?;
-    let turns = Turns { settings, names, diagnostics, shared, asked, changed: Arc::default() };
+    let (changed, heard) = (Arc::default(), Instant::now());
+    let turns = Turns { settings, names, diagnostics, shared, asked, changed, heard };
     let run = move || {
         runtime.block_on(turns.run());
         runtime.shutdown_background();
@@ -84,6 +86,8 @@ struct Turns {
     asked: mpsc::Receiver<VersionAsk>,
     /// A change was told.
     changed: Arc<Notify>,
+    /// When the last call was answered.
+    heard: Instant,
 }
 
 /// Requests that wait, and the names of all of them.
@@ -164,7 +168,7 @@ impl Turns {
 
     /// Requests that come are told that nothing can be had.
     fn down(&self, failure: &CallError) {
-        self.shared.is_down.store(true, std::sync::atomic::Ordering::Release);
+        self.shared.is_down.store(true, Ordering::Release);
         self.lost(failure);
     }
 
@@ -200,7 +204,7 @@ impl Turns {
         loop {
             tokio::select! {
                 () = sleep_until(until) => return Ok(()),
-                // Whoever waits learns it by the end of the channel.
+                // The request learns it by the end of its channel.
                 ask = self.asked.recv() => drop(ask.ok_or(Over)?),
             }
         }
@@ -212,7 +216,7 @@ impl Turns {
             return Ok(failure);
         }
         self.well();
-        let (mut heard, mut touched, mut again) = (Instant::now(), Instant::now(), Instant::now());
+        let (mut touched, mut again) = (Instant::now(), Instant::now());
         let mut begun = (Instant::now(), 0);
         loop {
             let mut batch = Batch::default();
@@ -247,31 +251,31 @@ impl Turns {
                     touched = Instant::now();
                     self.touch(&mut link).await
                 }
-                () = sleep_until(heard + BEAT) => self.beat(&mut link).await,
+                () = sleep_until(self.heard + BEAT) => self.beat(&mut link).await,
             };
-            match done {
-                Ok(()) => heard = Instant::now(),
-                Err(failure) => return Ok(failure),
+            if let Err(failure) = done {
+                return Ok(failure);
             }
         }
     }
 
     /// One call. Each answer is a sign of life.
-    async fn call(&self, link: &mut Tracked, commands: &[Cmd]) -> Result<Vec<RedisReply>, CallError> {
+    async fn call(&mut self, link: &mut Tracked, commands: &[Cmd]) -> Result<Vec<RedisReply>, CallError> {
         let asked = clock::now();
         let answers = link.ask(commands, TRACKING - BEAT).await?;
         self.shared.alive(asked);
+        self.heard = Instant::now();
         Ok(answers)
     }
 
-    async fn beat(&self, link: &mut Tracked) -> Result<(), CallError> {
+    async fn beat(&mut self, link: &mut Tracked) -> Result<(), CallError> {
         match self.call(link, &[cmd("PING")]).await?.pop() {
             Some(RedisReply::Says(why)) => Err(CallError::Says(why)),
             _ => Ok(()),
         }
     }
 
-    async fn carry_out(&self, link: &mut Tracked, batch: Batch) -> Result<(), CallError> {
+    async fn carry_out(&mut self, link: &mut Tracked, batch: Batch) -> Result<(), CallError> {
         let names = batch.waiting.iter().flat_map(|(names, _)| names).cloned().collect();
         let readings = self.read(link, names, true).await?;
         for (names, reply) in batch.waiting {
@@ -291,14 +295,14 @@ impl Turns {
         Ok(())
     }
 
-    async fn read_again(&self, link: &mut Tracked) -> Result<(), CallError> {
+    async fn read_again(&mut self, link: &mut Tracked) -> Result<(), CallError> {
         let since = seconds(clock::now().saturating_sub(LATELY));
         let forgotten = self.shared.table.forgotten(since, AGAIN_MAX);
         self.read(link, forgotten, false).await.map(drop)
     }
 
     /// A hash whose changes are told is not read any more, and would be the first that the server evicts.
-    async fn touch(&self, link: &mut Tracked) -> Result<(), CallError> {
+    async fn touch(&mut self, link: &mut Tracked) -> Result<(), CallError> {
         let since = seconds(clock::now().saturating_sub(LATELY));
         let keys = self.shared.table.used_keys(since, TOUCHED_MAX);
         if keys.is_empty() {
@@ -321,7 +325,7 @@ impl Turns {
 
     /// Reads these, each once.
     async fn read(
-        &self,
+        &mut self,
         link: &mut Tracked,
         names: Vec<VersionName>,
         are_wanted: bool,

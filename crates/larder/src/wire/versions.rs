@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use larder_config::{Config, Resolved};
+use larder_config::{CacheMode, Config, Resolved};
 use larder_observe::Diagnostics;
 use larder_proxy::settings::{VersionRule, VersionTemplate};
 use larder_remote::versions::{Versions, VersionsSettings};
@@ -64,9 +64,9 @@ pub(super) fn of_rule(
     Some(Arc::new(VersionRule::new(Arc::clone(reader), names, versions.write)))
 }
 
-/// A checked config has a server for them.
+/// A checked config has a server for them. A rule that stores nothing reads none.
 fn settings(config: &Config, resolved: &Resolved) -> Option<VersionsSettings> {
-    let versions = resolved.versions.as_ref()?;
+    let versions = resolved.versions.as_ref().filter(|_| resolved.cache == CacheMode::Auto)?;
     let url = config.server_of_versions(resolved, versions)?;
     Some(VersionsSettings { server: redis(url, versions.timeout, NO_VALUES) })
 }
