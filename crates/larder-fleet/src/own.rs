@@ -1,6 +1,6 @@
 //! The purges of one member that are not complete: how many there may be, and where they stand.
 //!
-//! In: purges as they are made, and their places in the log. Out: what is to be appended next, and what is forgotten. The list has a bound in
+//! In: purges as they are made, and their places in the log. Out: the purges to append next, and those that are forgotten. The list has a bound in
 //! purges and in bytes.
 //! Deliberately absent: when a purge is complete.
 

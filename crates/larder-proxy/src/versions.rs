@@ -156,7 +156,7 @@ impl VersionRule {
             .unwrap_or_else(|| RequestVersions { not_known: Some(NotKnown::Unknown), ..self.last(head) })
     }
 
-    /// What is known without waiting, be it only what was known last: for who looks at what is stored.
+    /// The last versions that were known, without waiting: for a look at stored responses.
     pub(crate) fn last(&self, head: &RequestHead) -> RequestVersions {
         let mut text = Joined::default();
         for name in self.names(head).unwrap_or_default() {

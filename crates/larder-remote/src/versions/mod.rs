@@ -83,7 +83,7 @@ impl Versions {
     pub fn unread(settings: VersionsSettings) -> Self {
         let shared = Arc::new(SharedVersions::new());
         shared.is_down.store(true, Ordering::Release);
-        // Nobody takes what is asked.
+        // The receiving end is gone at once.
         let (asks, _) = mpsc::channel(1);
         Self { shared, asks, settings }
     }
