@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use larder_testkit::client::{Request, Response};
-use larder_testkit::origin::{Answer, Hold, Origin, Seen};
+use larder_testkit::origin::{Answer, Origin, Seen};
 use larder_testkit::redis::RedisServer;
 use tempfile::TempDir;
 
@@ -121,7 +121,7 @@ fn answer(seen: &Seen, state: u64) -> Answer {
             Answer::new(200, &["Cache-Control: max-age=3600", "Content-Type: text/plain"], &state.to_string())
         }
         "/gated" => Answer {
-            holds: vec![Hold { at: 0, gate: "answer".to_owned() }],
+            hold: Some("answer".to_owned()),
             ..Answer::new(200, &["Cache-Control: max-age=3600"], &state.to_string())
         },
         "/missing" => Answer::new(404, &["Cache-Control: max-age=3600"], "0"),
