@@ -27,6 +27,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("larder-files", 3),
     ("larder-listen", 3),
     ("larder-origin", 3),
+    ("larder-records", 3),
     ("larder-values", 3),
     ("larder-store", 4),
     ("larder-admin", 5),

@@ -87,6 +87,14 @@ pub struct StaleDirectives {
 }
 
 impl StaleDirectives {
+    /// How long past its lifetime a response may be of use by its own words.
+    pub fn longest_window(&self) -> Duration {
+        match self.must_revalidate {
+            true => Duration::ZERO,
+            false => self.while_revalidate.max(self.if_error).unwrap_or_default(),
+        }
+    }
+
     fn of(directives: &ResponseDirectives, source: LifetimeSource) -> Self {
         let overridden = matches!(source, LifetimeSource::OverrideTtl | LifetimeSource::ByHand);
         Self {

@@ -24,6 +24,7 @@
 //!
 //! Deliberately absent: what a purge says, where responses lie, and the protocol of the server.
 
+pub mod applied;
 mod call;
 mod known;
 mod member;

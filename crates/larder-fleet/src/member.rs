@@ -25,6 +25,8 @@ pub struct MemberSettings {
     pub renew_every: Duration,
     /// Between two looks at the others while a purge is not complete.
     pub look_every: Duration,
+    /// Whether it reads the entries from before it came, too: shared responses are compared with them.
+    pub reads_all: bool,
 }
 
 /// Which of its two connections a call takes.
@@ -50,6 +52,14 @@ pub enum Effect<W> {
         /// What it purges.
         what: W,
     },
+    /// Everything up to there is applied, without a purge of others: it stands at the beginning of another log, or has read an entry of its
+    /// own.
+    Reached {
+        /// Where it stands.
+        position: Position,
+        /// The entry.
+        own: Option<EntryId>,
+    },
     /// A purge of its own stands there. Until this is known, it concerns every shared response.
     Placed {
         /// The purge.
@@ -63,7 +73,10 @@ pub enum Effect<W> {
         id: EntryId,
     },
     /// To validate whatever is stored before it is used, and what is being fetched: purges may have been missed.
-    Unproven,
+    Unproven {
+        /// Where it stands: what is fetched from now on misses nothing up to there.
+        position: Position,
+    },
     /// A purge of its own is complete: nobody is silent in this receipt.
     Complete(SharedPurge),
 }
@@ -152,11 +165,6 @@ impl<W: Clone> Member<W> {
     /// How far everything is applied: what is fetched from now on knows these purges. `None` before the first log.
     pub fn position(&self) -> Option<Position> {
         self.log.as_ref().map(|log| Position { epoch: log.epoch, sequence: log.place.sequence })
-    }
-
-    /// Whether a shared response may be compared with what was applied here: it is of this log, and no entry behind it is missing.
-    pub fn can_judge(&self, fetched: Position) -> bool {
-        self.log.as_ref().is_some_and(|log| log.epoch == fetched.epoch && log.floor <= fetched.sequence)
     }
 
     /// What is to be done, oldest first.
@@ -361,11 +369,15 @@ impl<W: Clone> Member<W> {
                 }
                 // Who holds its lease has applied all that was complete. It reads the whole of a new log, and misses nothing.
                 if is_new && floor == 0 && self.may_use(now) {
+                    let position = Position { epoch, sequence: 0 };
+                    self.effects.push_back(Effect::Reached { position, own: None });
                     (Place::default(), 0, 0)
                 } else {
-                    // What is stored is validated, so nothing is to be learnt from the entries before this moment.
-                    self.effects.push_back(Effect::Unproven);
-                    (Place { sequence: last, id: None }, last, 0)
+                    // What is stored is validated, so nothing is to be learnt from the entries before this moment, but for what others
+                    // have stored.
+                    let sequence = if self.settings.reads_all { floor } else { last };
+                    self.effects.push_back(Effect::Unproven { position: Position { epoch, sequence } });
+                    (Place { sequence, id: None }, sequence, 0)
                 }
             }
         };
@@ -465,7 +477,8 @@ impl<W: Clone> Member<W> {
         if floor > log.place.sequence {
             // What was cut off was never seen.
             (log.place, log.floor) = (Place { sequence: floor, id: None }, floor);
-            self.effects.push_back(Effect::Unproven);
+            let position = Position { epoch: log.epoch, sequence: floor };
+            self.effects.push_back(Effect::Unproven { position });
         }
         for entry in entries {
             self.apply(entry, now);
@@ -482,12 +495,14 @@ impl<W: Clone> Member<W> {
         if entry.sequence > next {
             // A log without a floor has a gap: the server is at fault.
             log.floor = entry.sequence - 1;
-            self.effects.push_back(Effect::Unproven);
+            let position = Position { epoch: log.epoch, sequence: log.floor };
+            self.effects.push_back(Effect::Unproven { position });
         }
         log.place = Place { sequence: entry.sequence, id: Some(entry.id) };
         let position = Position { epoch: log.epoch, sequence: entry.sequence };
         if entry.by == self.incarnation {
             self.placed(entry.id, entry.sequence, now);
+            self.effects.push_back(Effect::Reached { position, own: Some(entry.id) });
         } else {
             self.effects.push_back(Effect::Apply { position, what: entry.what });
         }
@@ -516,7 +531,13 @@ mod tests {
     }
 
     fn member(lease: Option<Duration>) -> Member<u8> {
-        let settings = MemberSettings { name: "web-1".into(), lease, renew_every: at(1), look_every: at(1) };
+        let settings = MemberSettings {
+            name: "web-1".into(),
+            lease,
+            renew_every: at(1),
+            look_every: at(1),
+            reads_all: false,
+        };
         Member::new(settings, OWN)
     }
 
@@ -550,7 +571,8 @@ mod tests {
         let mut member = member(Some(at(10)));
         attach(&mut member, 7, at(100));
         assert!(member.may_use(at(109)), "what was there before is not read, but everything is unproven");
-        assert_eq!(member.effect(), Some(Effect::Unproven));
+        let position = Position { epoch: EPOCH, sequence: 7 };
+        assert_eq!(member.effect(), Some(Effect::Unproven { position }));
         let renew = |member: &mut Member<u8>, last: u64, now: Duration| {
             let (ticket, called) = call(member, Lane::Control, now);
             assert!(matches!(called, LogCall::Renew { .. }), "{called:?}");

@@ -248,6 +248,12 @@ families! {
     FLEET_SERVER_UP = "larder_fleet_server_up" Gauge "one" []
         "1 while Redis answers the fleet's calls."
         "At 0 purges stay here, and leases end.";
+    RECORDS_REFUSED = "larder_records_refused_total" Counter "records" ["store", "reason"]
+        "Shared responses that were found in Redis and not used."
+        "`position` and `invalidated` come with purges and starts. `damaged` and `other-key` mean that something else writes there.";
+    RECORDS_NOT_SHARED = "larder_records_not_shared_total" Counter "responses" ["store", "reason"]
+        "Stored responses of which no record was written to Redis."
+        "`queue`: the server fails, or does not keep up. `position`: this larder had no lease when it fetched them.";
     VERSION_READS = "larder_version_reads_total" Counter "versions" ["server", "result"]
         "Versions that requests have read: `read`, `absent` where the application has set none, `unknown` where they could not be had."
         "Those that are known without reading are not counted. Many `read`: the versions change faster than they are used.";

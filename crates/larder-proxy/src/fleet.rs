@@ -26,11 +26,8 @@ pub trait Membership: Send + Sync + 'static {
     /// Whether stored responses may be used without asking the origin.
     fn may_use(&self) -> bool;
 
-    /// Shares a purge that is in force here. `None` where that cannot be done.
-    fn share(&self, what: Arc<[u8]>) -> Option<EntryId>;
-
-    /// Shares what nobody asks for a receipt of.
-    fn tell(&self, what: Arc<[u8]>);
+    /// Something is about to be purged here, under a number above this one, which is the last at this moment.
+    fn announce(&self, number: u64) -> Box<dyn OwnPurge>;
 
     /// What has become of it, and whether it is complete. `None`: it is, and nothing more is remembered.
     fn receipt(&self, id: EntryId) -> Option<(SharedPurge, bool)>;
@@ -40,6 +37,15 @@ pub trait Membership: Send + Sync + 'static {
 
     /// How long a purge waits for the other members.
     fn patience(&self) -> Duration;
+}
+
+/// A purge of this larder. To be kept until it is in force here and all its entries are shared.
+pub trait OwnPurge: Send + Sync {
+    /// Shares an entry that is in force here. `None` where that cannot be done.
+    fn share(&self, what: Arc<[u8]>) -> Option<EntryId>;
+
+    /// Shares what nobody asks for a receipt of.
+    fn tell(&self, what: Arc<[u8]>);
 }
 
 /// A purge in the fleet.

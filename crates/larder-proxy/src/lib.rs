@@ -56,7 +56,7 @@ mod versions;
 mod worker;
 mod worker_plan;
 
-pub use fleet::{FleetReceipt, MemberReceipt, Membership};
+pub use fleet::{FleetReceipt, MemberReceipt, Membership, OwnPurge};
 pub use invalidation::{Heard, InvalidationKind, PredicateCounts, Reach};
 pub use labels::vocabulary;
 pub use larder_cache::purge::Scope;

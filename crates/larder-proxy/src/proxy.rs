@@ -122,6 +122,11 @@ impl Proxy {
         may_use
     }
 
+    /// The number of the last invalidation.
+    pub fn last_invalidation(&self) -> u64 {
+        self.invalidations.current()
+    }
+
     /// The log may have had purges that were never seen here.
     pub fn doubt_stored(&self) {
         self.invalidations.raise_floor_to_now();

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use larder_cache::CachePolicy;
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
-use larder_tier::{Asked, FoundValue};
+use larder_tier::{Asked, FetchedRecord, FoundValue};
 use tokio::time::{Instant, timeout_at};
 
 use crate::key::CacheKey;
@@ -55,7 +55,9 @@ impl Store {
         };
         let asked = match has_waited {
             false => tier.ask(key, request, policy).await,
-            true if self.has_come_since(key, request, now) => return Recalled::Something,
+            true if turn.found_at.is_some_and(|at| at >= began) && self.has_for(key, request, now) => {
+                return Recalled::Something;
+            }
             true if turn.empty_at.is_some_and(|at| at >= began) => return Recalled::Nothing,
             true => match timeout_at(until, tier.ask(key, request, policy)).await {
                 Ok(asked) => asked,
@@ -64,7 +66,8 @@ impl Store {
         };
         match asked {
             Asked::Found(value) => {
-                if self.keep_copy(tier, key, *value, number) {
+                if self.keep_found(tier, key, *value, number) {
+                    turn.found_at = Some(Instant::now());
                     return Recalled::Something;
                 }
             }
@@ -80,47 +83,54 @@ impl Store {
         Recalled::Nothing
     }
 
-    /// Whether another has brought a copy for such a request since this one looked.
-    fn has_come_since(&self, key: &CacheKey, request: &RequestHead, now: Now) -> bool {
+    /// Whether memory has something for such a request.
+    fn has_for(&self, key: &CacheKey, request: &RequestHead, now: Now) -> bool {
         let (there, _) = self.memory().responses(key, now.monotonic);
-        let is_new = |copy: &StoredResponse| copy.head.freshness.received.monotonic >= now.monotonic;
-        there.iter().any(|copy| copy.is_copy && is_new(copy) && copy.head.vary.selects(&request.fields))
+        there.iter().any(|stored| stored.head.vary.selects(&request.fields))
     }
 
-    /// Puts a copy into memory's index, unless something under its base was invalidated since it was asked for.
-    fn keep_copy(
+    /// Puts what was found into memory's index, unless something under its base was invalidated since it was asked for.
+    fn keep_found(
         &self,
         tier: &Arc<StoreTier>,
         key: &CacheKey,
         value: FoundValue<HttpCaching>,
         number: u64,
     ) -> bool {
-        let FoundValue { head, body, ticket } = value;
+        let FoundValue { head, body, ticket, record } = value;
         let memory = self.memory();
-        if body.len() as u64 > memory.max_object() {
+        let length: u64 = body.iter().map(|piece| piece.len() as u64).sum();
+        if length > memory.max_object() {
             return false;
         }
         let room = memory.reserve(StoredResponse::overhead_bytes(&head, key));
-        let Some((room, body)) = room.zip(self.copied(&body)) else { return false };
-        let copy = StoredResponse::copy(Arc::new(head), Arc::new(body), number, room);
-        let identity = copy.identity();
+        let Some((room, body)) = room.zip(self.copied(&body, length)) else { return false };
+        let (head, body) = (Arc::new(head), Arc::new(body));
+        let found = match record {
+            None => StoredResponse::copy(head, body, number, room),
+            Some(FetchedRecord { number, took }) => {
+                StoredResponse { took, ..StoredResponse::new(head, body, number, room) }
+            }
+        };
+        let identity = found.identity();
         // Where something newer is there already, that is found.
         let is_current = std::cell::Cell::new(true);
         let valid = || {
             is_current.set(tier.is_current(key, ticket));
             is_current.get()
         };
-        memory.insert(key, Arc::new(copy), |other| other.identity() == identity, valid);
+        memory.insert(key, Arc::new(found), |other| other.identity() == identity, valid);
         is_current.get()
     }
 
-    fn copied(&self, body: &Bytes) -> Option<StoredBody> {
-        if body.is_empty() {
+    fn copied(&self, body: &[Bytes], length: u64) -> Option<StoredBody> {
+        if length == 0 {
             return Some(StoredBody::empty());
         }
-        let room = self.memory().reserve(body.len() as u64 + PIECE_OVERHEAD_BYTES)?;
-        // It may be a slice of more.
-        let pieces = vec![Bytes::copy_from_slice(body)];
+        let room = self.memory().reserve(length + PIECE_OVERHEAD_BYTES * body.len() as u64)?;
+        // Each may be a slice of more.
+        let pieces = body.iter().filter(|piece| !piece.is_empty());
+        let pieces = pieces.map(|piece| Bytes::copy_from_slice(piece)).collect();
         Some(StoredBody::new(pieces, room).lendable(self.memory().cap()))
     }
 
@@ -138,6 +148,11 @@ impl Store {
         if let Some((tier, _)) = self.anew() {
             tier.disown(key);
         }
+    }
+
+    /// Whether it is asked only where a request would go to the origin.
+    pub fn asks_for_records(&self) -> bool {
+        self.anew().is_some_and(|(tier, _)| tier.holds_records())
     }
 
     /// Whom it asks, in words.

@@ -51,6 +51,8 @@ pub(crate) struct Gate {
 pub(crate) struct Turn {
     /// When the last look ended that found nothing for anybody.
     pub(crate) empty_at: Option<tokio::time::Instant>,
+    /// When the last look ended that brought something into memory.
+    pub(crate) found_at: Option<tokio::time::Instant>,
 }
 
 impl Gate {

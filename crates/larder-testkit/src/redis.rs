@@ -46,6 +46,14 @@ impl RedisServer {
         RawRedis::over(UnixStream::connect(self.socket()).unwrap())
     }
 
+    /// The names that a pattern matches, in order.
+    pub fn names(&self, pattern: &str) -> Vec<String> {
+        let names = self.raw().ask_list(&[b"KEYS", pattern.as_bytes()]).unwrap();
+        let mut names: Vec<String> = names.into_iter().map(|name| String::from_utf8(name).unwrap()).collect();
+        names.sort();
+        names
+    }
+
     /// Ends it at once, as a crash does.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();

@@ -22,6 +22,12 @@ pub trait Ask<V: Vocabulary> {
         false
     }
 
+    /// Whether what it has are responses that larders have fetched. Then it is asked only where a request would go to the origin: what may
+    /// be used at once is used, and where a mark tells that nothing can be shared, nothing is asked.
+    fn holds_records(&self) -> bool {
+        false
+    }
+
     /// Whether it is asked at all for an answer to `request` at a site with this policy. Never waits.
     fn may_ask(&self, _request: &RequestHead, _policy: &V::Policy) -> bool {
         false
@@ -82,8 +88,19 @@ pub enum Asked<V: Vocabulary> {
 pub struct FoundValue<V: Vocabulary> {
     /// Its head.
     pub head: V::Head,
-    /// Its body.
-    pub body: Bytes,
+    /// The pieces of its body.
+    pub body: Vec<Bytes>,
     /// What [`is_current`](Ask::is_current) compares.
     pub ticket: u64,
+    /// How it was fetched, where it is no copy of another program's value but a response that some larder has fetched.
+    pub record: Option<FetchedRecord>,
+}
+
+/// A response that some larder has fetched, as it counts in this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FetchedRecord {
+    /// Whatever was invalidated here after this number may have been missed by its fetch.
+    pub number: u64,
+    /// How long the fetch took.
+    pub took: Duration,
 }

@@ -27,6 +27,9 @@ pub struct CacheKey {
     hash: u64,
 }
 
+/// The part that tells parts of responses from whole ones.
+const PARTS: &[u8] = b"parts";
+
 /// What begins the versions of a key.
 pub const VERSIONS: &[u8] = b"v";
 /// What ends their text.
@@ -152,8 +155,14 @@ impl CacheKey {
     #[inline]
     pub fn of_parts(&self) -> Self {
         let mut parts = self.clone();
-        parts.push_part(b"parts");
+        parts.push_part(PARTS);
         parts
+    }
+
+    /// Whether it is such a key.
+    pub fn is_of_parts(&self) -> bool {
+        let length = (PARTS.len() as u64).to_le_bytes();
+        self.variant().strip_suffix(PARTS).is_some_and(|rest| rest.ends_with(&length))
     }
 
     /// Authority, path and query.
@@ -241,6 +250,7 @@ mod tests {
         key.push_part(b"http");
         let parts = key.of_parts();
         assert_eq!((parts.base(), parts.hash()), (key.base(), key.hash()));
+        assert_eq!((key.is_of_parts(), parts.is_of_parts()), (false, true));
         assert_ne!(parts, key);
     }
 

@@ -64,7 +64,10 @@ impl Ask<HttpCaching> for Values {
                 })
                 .await;
             match looked_up {
-                LookedUp::Found((head, body)) => Asked::Found(Box::new(FoundValue { head, body, ticket })),
+                LookedUp::Found((head, body)) => {
+                    let body = vec![body];
+                    Asked::Found(Box::new(FoundValue { head, body, ticket, record: None }))
+                }
                 LookedUp::Absent => Asked::Absent,
                 LookedUp::Unfit(Unfit::OtherVariant) => Asked::Unfit,
                 LookedUp::Unfit(Unfit::Malformed) | LookedUp::Skipped | LookedUp::Failed(_) => {

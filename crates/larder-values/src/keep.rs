@@ -35,7 +35,9 @@ impl Keep<HttpCaching> for Values {
         let value = format::value(&self.settings, entry, self.clock.now());
         self.notes.write(base, entry.number, |is_new| match value {
             // Where the queue has no room, or the server fails, what lies there is as fresh as it was.
-            Ok((value, lifetime)) if is_new => self.servers.set(&name, value, lifetime),
+            Ok((value, lifetime)) if is_new => {
+                self.servers.set(&name, value, lifetime);
+            }
             Ok(_) => {}
             Err(_) => self.servers.delete_if_up(&name),
         });

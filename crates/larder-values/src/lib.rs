@@ -25,7 +25,6 @@ mod invalidate;
 mod keep;
 mod notes;
 mod run;
-mod servers;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -40,13 +39,12 @@ use larder_cache::{CachePolicy, StoredHead};
 use larder_http::authority::Authority;
 use larder_http::time::Clock;
 use larder_observe::{Diagnostics, Exposition};
-use larder_remote::{RemoteError, RemoteSettings, Resolve, ServerReport};
+use larder_remote::{Clients, RemoteError, RemoteSettings, Resolve, ServerReport};
 use larder_tier::rank::{Rank, RankedRwLock};
 use larder_tier::{TargetUri, VocabularyOf};
 
 pub use larder_tier::template::{KeyPart, KeyTemplate};
 use notes::Notes;
-use servers::Servers;
 pub use settings::{Format, ValuesSettings};
 
 /// The rules of caching, as [`larder_cache`] has them.
@@ -58,7 +56,7 @@ pub type ServedHosts = dyn Fn(&str) -> bool + Send + Sync;
 /// The values of one store. Shared by all workers.
 pub struct Values {
     settings: ValuesSettings,
-    servers: Servers,
+    servers: Clients,
     clock: Clock,
     /// What an invalidation of another host would delete is somebody else's. Held for a copy of the handle.
     hosts: RankedRwLock<Arc<ServedHosts>>,
@@ -83,7 +81,7 @@ impl Values {
         let no_host: Arc<ServedHosts> = Arc::new(|_| false);
         Ok(Arc::new(Self {
             settings,
-            servers: Servers::start(servers, names, clock, diagnostics)?,
+            servers: Clients::start(servers, names, clock, diagnostics)?,
             clock: clock.clone(),
             hosts: RankedRwLock::new(Rank::Leaf, no_host),
             notes: Arc::default(),

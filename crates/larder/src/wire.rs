@@ -28,11 +28,11 @@ use larder_proxy::{Heard, PlanError, Reach};
 use larder_remote::RemoteError;
 use larder_remote::versions::Versions;
 use larder_store::{MemoryStoreSettings, Store};
-use larder_values::Values;
 
 mod assembly;
 pub(crate) mod fleet;
 mod origin;
+mod records;
 mod removed;
 mod site_fields;
 mod store;
@@ -40,10 +40,11 @@ mod values;
 mod versions;
 
 use crate::server::descriptors::Shares;
+use records::FleetStanding;
 use removed::{RemovedStores, has_directories, is_same_place};
 use site_fields::{SiteFields, edits};
-pub(crate) use store::unusable_directories;
 use store::{DraftStore, KnownStore, StoreError, Surroundings};
+pub(crate) use store::{RemoteTier, unusable_directories};
 
 /// Why a checked config cannot be put to work.
 #[derive(Debug, thiserror::Error)]
@@ -75,6 +76,7 @@ pub(crate) struct Wiring {
     connections: Arc<larder_origin::Connections>,
     /// One for each server with versions.
     versions: Vec<Arc<Versions>>,
+    standing: Arc<FleetStanding>,
 }
 
 #[derive(Clone)]
@@ -108,6 +110,7 @@ impl Wiring {
             origins: HashMap::new(),
             connections: Arc::default(),
             versions: Vec::new(),
+            standing: Arc::default(),
         }
     }
 
@@ -229,11 +232,15 @@ impl Wiring {
         self.stores.iter().map(|(name, known)| (name.clone(), Arc::clone(&known.store))).collect()
     }
 
-    /// The stores with values in another program's memory.
-    pub(crate) fn values(&self) -> Vec<(String, Arc<Values>)> {
-        let values =
-            |(name, known): &(String, KnownStore)| Some((name.clone(), Arc::clone(known.values.as_ref()?)));
-        self.stores.iter().filter_map(values).collect()
+    /// What stores have in other programs' memory.
+    pub(crate) fn remote_tiers(&self) -> Vec<(String, RemoteTier)> {
+        let remote = |(name, known): &(String, KnownStore)| Some((name.clone(), known.remote.clone()?));
+        self.stores.iter().filter_map(remote).collect()
+    }
+
+    /// How this larder stands in its fleet, once it has joined that.
+    pub(crate) fn standing(&self) -> &Arc<FleetStanding> {
+        &self.standing
     }
 
     /// Who reads versions.
@@ -249,13 +256,20 @@ impl Wiring {
     }
 
     fn draft_stores(&self, config: &Config, shares: &Shares) -> Result<Vec<(String, DraftStore)>, WireError> {
+        let membership = config.membership();
+        let prefix = membership.as_ref().map_or("", |(fleet, _)| fleet.prefix.as_str());
         let store = |(number, (declared, store)): (usize, &(larder_config::Name, larder_config::Store))| {
             let (name, open_files) = (declared.as_str(), shares.of_store(number));
-            let open = self.known(name).map(|known| (Arc::clone(&known.store), known.values.clone()));
+            let open = self.known(name).map(|known| (Arc::clone(&known.store), known.remote.clone()));
             let open = open.or_else(|| Some((self.still_open(store, config)?, None)));
             let hosts = values::served(config, declared);
-            let surroundings =
-                Surroundings { clock: &self.clock, diagnostics: &self.diagnostics, open_files };
+            let surroundings = Surroundings {
+                clock: &self.clock,
+                diagnostics: &self.diagnostics,
+                open_files,
+                standing: &self.standing,
+                prefix,
+            };
             let drafted = DraftStore::of(name, store, open, hosts, &surroundings)?;
             Ok((name.to_owned(), drafted))
         };

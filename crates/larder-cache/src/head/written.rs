@@ -109,11 +109,22 @@ impl StoredHead {
     ///
     /// # Errors
     /// The bytes are not what this version or one before it wrote.
-    pub fn from_bytes(
+    pub fn from_bytes(bytes: &[u8], now: Now, origin: (Scheme, &Authority)) -> Result<Self, HeadError> {
+        Self::from_bytes_received(bytes, now, |wall| now.at_wall(wall), origin)
+    }
+
+    /// The same of a response of which the caller knows better than its own wall clock when it was received: `received` is told what
+    /// that clock said. `None`: nobody knows, and it counts as stale.
+    ///
+    /// # Errors
+    /// As for [`Self::from_bytes`].
+    pub fn from_bytes_received(
         bytes: &[u8],
         now: Now,
+        received: impl FnOnce(WallTime) -> Option<Now>,
         (scheme, authority): (Scheme, &Authority),
     ) -> Result<Self, HeadError> {
+        let placed = received;
         let mut from = Reading::new(bytes);
         let [version, source, flags] = *from.array()?;
         if !matches!(version, VERSION_BEFORE | VERSION | VERSION_WITH_TAGS | VERSION_WITH_LANGUAGE) {
@@ -160,7 +171,7 @@ impl StoredHead {
             return Err(HeadError::Malformed);
         }
         // From the future, or from before the clock's own beginning: of what age, nobody knows.
-        let (received, lifetime) = match now.at_wall(received) {
+        let (received, lifetime) = match placed(received) {
             Some(received) => (received, lifetime),
             None => (now, Duration::ZERO),
         };

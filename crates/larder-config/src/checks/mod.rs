@@ -1,7 +1,8 @@
 //! Checks that need more than one key: of the whole config, of a whole origin, a whole store, and of who may purge.
 //!
 //! Names have to exist, addresses and hosts have to differ, stores have directories for themselves, and keys have to
-//! tell apart what rules tell apart, those of values in memcached and Redis too. Versions need a server and a place. A note says which cookies keep a request from what a
+//! tell apart what rules tell apart, those of values in memcached and Redis too. Versions need a server and a place, and a fleet needs
+//! one server. A note says which cookies keep a request from what a
 //! rule stores.
 //!
 //! In: the sections as they were read, and the document for the places. Values that were refused are not judged
@@ -18,6 +19,7 @@ mod names;
 mod origin;
 pub(crate) mod patterns;
 mod purge;
+mod records;
 mod store;
 mod values;
 mod versions;
@@ -35,6 +37,7 @@ impl Consistent for Config {
         hosts::check(table, reading);
         keys::check(self, table, reading);
         values::check(self, table, reading);
+        records::check(self, table, reading);
         versions::check(self, table, reading);
         fragments::check(table, reading);
         cookies::note(self, table, reading);

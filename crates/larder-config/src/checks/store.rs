@@ -19,7 +19,12 @@ impl Consistent for Store {
         let mut values = VALUES.into_iter().filter(|(name, _)| table.get(name).is_some());
         match (table.get("files"), values.next()) {
             (Some(_), _) => with_files(table, at, reading),
-            (None, Some(first)) => with_values(first, values.next(), (table, at), reading),
+            (None, Some(first)) => {
+                with_values(first, values.next(), (table, at), reading);
+                if self.records().is_some() {
+                    with_records((table, at), reading);
+                }
+            }
             (None, None) => disks(self, table, at, reading),
         }
         if let Some(node) = table.get("max_object")
@@ -52,7 +57,15 @@ fn limit(store: &Store, table: &Table) -> Option<(u64, String)> {
     }
 }
 
-/// A store with values of an application has neither disks nor what goes with them, nor values in a second place.
+/// Disks of larders that share purges are none of what they share.
+fn with_records((table, at): (&Table, &At<'_>), reading: &mut Reading<'_>) {
+    if let Some(node) = table.get("idle") {
+        let problem = reading.problem(&node.place, &At::Key(at, "idle"), "it is not used");
+        reading.warn(problem.hint("shared responses stay for as long as they may be of use"));
+    }
+}
+
+/// A store with values of an application, or with responses that larders share, has neither disks nor what goes with them, nor values in a second place.
 fn with_values(
     (key, place): (&str, &str),
     second: Option<(&str, &str)>,
@@ -63,14 +76,18 @@ fn with_values(
         if let Some(node) = table.get(name) {
             let said = format!("it has no meaning beside `{key}`");
             let problem = reading.problem(&node.place, &At::Key(at, name), said);
-            reading.refuse(problem.hint(format!("a store has {or}: take two stores for both")));
+            let hint = format!("a store has {or}: take two stores for both");
+            reading.refuse(problem.hint(match key {
+                "redis" => hint + ", or let larders with disks share their purges: [fleet] redis",
+                _ => hint,
+            }));
         }
     };
     for name in ["disks", "layout"] {
-        beside(name, &format!("disks, or values in {place}"), reading);
+        beside(name, &format!("disks, or lies in {place}"), reading);
     }
     if let Some((second, second_place)) = second {
-        beside(second, &format!("values in {place}, or in {second_place}"), reading);
+        beside(second, &format!("a part in {place}, or in {second_place}"), reading);
     }
 }
 
@@ -80,8 +97,7 @@ fn with_files(table: &Table, at: &At<'_>, reading: &mut Reading<'_>) {
         if let Some(node) = table.get(name) {
             let problem =
                 reading.problem(&node.place, &At::Key(at, name), "it has no meaning beside `files`");
-            let hint =
-                format!("a store keeps plain files, or has values in {place}: take two stores for both");
+            let hint = format!("a store keeps plain files, or lies in {place}: take two stores for both");
             reading.refuse(problem.hint(hint));
         }
     }

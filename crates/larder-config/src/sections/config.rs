@@ -96,7 +96,18 @@ impl Config {
     /// The server where the versions of a rule lie: their own, that of the rule's store, or that of the fleet.
     pub fn server_of_versions<'c>(&'c self, rule: &Resolved, versions: &'c Versions) -> Option<&'c RedisUrl> {
         let of_store = || self.store(&rule.store)?.redis.as_ref().map(|redis| &redis.url);
-        versions.redis.as_ref().or_else(of_store).or_else(|| self.fleet.as_ref().map(|fleet| &fleet.redis))
+        versions.redis.as_ref().or_else(of_store).or_else(|| self.server_of_fleet())
+    }
+
+    /// The server where the fleet's purges lie: its own, or that of the first store whose responses larders share.
+    pub fn server_of_fleet(&self) -> Option<&RedisUrl> {
+        let own = self.fleet.as_ref().and_then(|fleet| fleet.redis.as_ref());
+        own.or_else(|| self.stores.iter().find_map(|(_, store)| store.records()).map(|records| &records.url))
+    }
+
+    /// The fleet that this larder is a member of, with its server.
+    pub fn membership(&self) -> Option<(Fleet, &RedisUrl)> {
+        Some((self.fleet.clone().unwrap_or_default(), self.server_of_fleet()?))
     }
 
     /// The store of this name.

@@ -5,17 +5,18 @@ use std::time::Duration;
 use crate::document::{Node, Value};
 use crate::reading::{At, Reading};
 use crate::schema::section::section;
-use crate::schema::{Consistent, Section as _, Setting, Shape};
+use crate::schema::{Consistent, Fallback, Section as _, Setting, Shape};
 use crate::value::lease::Lease;
 use crate::value::name::{MemberName, Name};
 use crate::value::redis_url::RedisUrl;
 
 section! {
     /// Several larders that purge together: `fleet = { redis = "redis://cache.internal" }`. A purge at one of them reaches
-    /// all, and its answer says which of them have applied it.
+    /// all, and its answer says which of them have applied it. Larders that share the responses of a store are a fleet without this
+    /// table as well.
     pub(crate) struct FleetTable in "`[fleet]`" {
         /// The Redis or Valkey where the purges lie. All members name the same server and database.
-        redis: Option<RedisUrl> = required, why "There is nothing to guess from.";
+        redis: Option<RedisUrl> = ("that of the stores whose responses larders share"), why "Where responses are shared, purges are as well.";
         /// What this larder is called in the fleet. No other member has this name.
         name: Option<MemberName> = ("the host name"), why "Hosts have names of their own already.";
         /// How long this larder uses what it has stored without hearing from Redis. After that it asks the origin before each use.
@@ -32,11 +33,18 @@ section! {
 
 impl Consistent for FleetTable {}
 
+impl Default for Fleet {
+    fn default() -> Self {
+        let FleetTable { redis, name, lease, wait, timeout, prefix } = Fallback::Absent.value();
+        Self { redis, name, lease: lease.0, wait, timeout, prefix }
+    }
+}
+
 /// A fleet of larders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fleet {
-    /// Where its purges lie.
-    pub redis: RedisUrl,
+    /// Where its purges lie, where that is said.
+    pub redis: Option<RedisUrl>,
     /// The name of this member; the host name where there is none.
     pub name: Option<MemberName>,
     /// How long stored responses are used without hearing from the server. `None`: for ever.
@@ -61,6 +69,6 @@ impl Setting for Fleet {
             return None;
         }
         let FleetTable { redis, name, lease, wait, timeout, prefix } = FleetTable::read(node, at, reading)?;
-        Some(Self { redis: redis?, name, lease: lease.0, wait, timeout, prefix })
+        Some(Self { redis, name, lease: lease.0, wait, timeout, prefix })
     }
 }

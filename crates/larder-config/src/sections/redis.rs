@@ -1,31 +1,32 @@
-//! A store's values in Redis or Valkey.
+//! What a store has in Redis or Valkey: values that an application keeps there, or records of larder's own.
 
 use std::time::Duration;
 
 use crate::document::{Node, Value};
 use crate::reading::{At, Reading};
 use crate::schema::section::section;
-use crate::schema::{Consistent, Section, Setting, Shape};
+use crate::schema::{Consistent, Fallback, Section, Setting, Shape};
 use crate::sections::values::ValueSettings;
 use crate::value::media::MediaType;
 use crate::value::redis_url::{ONE_SERVER, RedisUrl};
 use crate::value::value_key::ValueKey;
 use crate::value::words::ValueFormat;
 
-/// What a store in Redis that says neither `key` nor `format` would be.
-const OWN_RECORDS: &str =
-    "without `key` or `format` larder would keep records of its own there, which it does not do yet";
+/// Keys that say something of values alone.
+const OF_VALUES: [&str; 3] = ["near", "default_type", "write"];
 
 /// What to write instead.
-const HINT: &str = "for values that an application writes, say how it names them: redis = { url = \"redis://HOST\", key = \"{target}\" }";
+const HINT: &str = "without `key` and `format` the store has responses that larders share; for values that an application writes, say how it names \
+                    them: key = \"{target}\"";
 
 section! {
-    /// Values that an application keeps in Redis or Valkey:
-    /// `redis = { url = "redis://127.0.0.1:6379/0", key = "page:{host}{target}" }`. `key` or `format` has to be there.
+    /// Responses that several larders share through Redis or Valkey: `redis = { url = "redis://127.0.0.1:6379/0" }`, or the URL alone. With
+    /// `key` or `format`, values that an application keeps there: `redis = { url = "redis://127.0.0.1:6379/0", key = "page:{host}{target}" }`.
+    /// `near`, `default_type` and `write` are for such values.
     pub(crate) struct RedisTable in "`[stores.NAME.redis]`" {
         /// The server, with user, password and number of the database where it needs them.
         url: Option<RedisUrl> = required, why "There is nothing to guess from.";
-        /// How the key of a value is made of a request.
+        /// How the key of a value is made of a request, for values of an application.
         key: ValueKey = "{target}", why "What nginx's `$request_uri` is, and the simplest that an application can make.";
         /// What a value is. `"body"`: the bytes of a body, a 200 for all who ask. `"http"`: a message (`HTTP/1.1 200 OK`, fields, an
         /// empty line, a body), which is stored or not by its own fields.
@@ -44,13 +45,15 @@ section! {
 
 impl Consistent for RedisTable {}
 
-/// Values in Redis or Valkey.
+/// A store in Redis or Valkey.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redis {
     /// The server.
     pub url: RedisUrl,
-    /// How values are named, read and written.
-    pub values: ValueSettings,
+    /// How long a look-up may take.
+    pub timeout: Duration,
+    /// How values of an application are named, read and written. `None`: larders keep records of their own there.
+    pub values: Option<ValueSettings>,
 }
 
 impl Setting for Redis {
@@ -63,19 +66,26 @@ impl Setting for Redis {
             Value::Table(table) => {
                 let is_of_application = ["key", "format"].iter().any(|key| table.get(key).is_some());
                 let read = RedisTable::read(node, at, reading)?;
-                if !is_of_application {
-                    let problem = reading.problem(&node.place, at, OWN_RECORDS);
-                    reading.refuse(problem.hint(HINT));
-                    return None;
-                }
                 let RedisTable { url, key, format, near, timeout, default_type, write } = read;
+                if !is_of_application {
+                    for name in OF_VALUES {
+                        if let Some(said) = table.get(name) {
+                            let at = At::Key(at, name);
+                            let problem = reading.problem(
+                                &said.place,
+                                &at,
+                                "it has no meaning without `key` or `format`",
+                            );
+                            reading.refuse(problem.hint(HINT));
+                        }
+                    }
+                }
                 let values = ValueSettings { key, format, near, timeout, default_type, write };
-                Some(Self { url: url?, values })
+                Some(Self { url: url?, timeout, values: is_of_application.then_some(values) })
             }
             Value::Text(_) => {
-                let problem = reading.problem(&node.place, at, OWN_RECORDS);
-                reading.refuse(problem.hint(HINT));
-                None
+                let RedisTable { timeout, .. } = Fallback::Absent.value();
+                Some(Self { url: RedisUrl::read(node, at, reading)?, timeout, values: None })
             }
             _ => {
                 let hint = matches!(node.value, Value::List(_)).then(|| ONE_SERVER.to_owned());

@@ -37,8 +37,8 @@ section! {
         /// Values that an application keeps in memcached: the servers alone, or a table. What memory has no fresh copy of is asked for
         /// there, before the origin is.
         memcached: Option<Memcached> = ("none"), why "For applications that keep pages and fragments there already, as many do for nginx.";
-        /// Values that an application keeps in Redis or Valkey, likewise.
-        redis: Option<Redis> = ("none"), why "For applications that keep them there rather than in memcached.";
+        /// Share what is stored with all larders that name the same Redis or Valkey; or values that an application keeps there, likewise.
+        redis: Option<Redis> = ("none"), why "Only several larders gain by it, or an application that keeps values there.";
         /// The largest body that is stored; larger ones are served and not stored.
         max_object: Option<ByteSize> = ("a quarter of `memory`; with disks, of the smallest one, or `\"1GiB\"` where that depends on the file system, whichever is less; with `files`, of its `size`"), in "1B" ..= "1024TiB",
             why "One response never pushes out more than a quarter of the others. On disks and in files a body need not fit into memory.";
@@ -49,7 +49,12 @@ impl Store {
     /// What is said of its values, and the key of the table that says it; `None` where it has none.
     pub fn values(&self) -> Option<(&'static str, &ValueSettings)> {
         let memcached = self.memcached.as_ref().map(|said| ("memcached", &said.values));
-        memcached.or_else(|| self.redis.as_ref().map(|said| ("redis", &said.values)))
+        memcached.or_else(|| Some(("redis", self.redis.as_ref()?.values.as_ref()?)))
+    }
+
+    /// Where larders share its responses, if they do.
+    pub fn records(&self) -> Option<&Redis> {
+        self.redis.as_ref().filter(|redis| redis.values.is_none())
     }
 
     /// How the disks are used; `Single` where there is one, or none.

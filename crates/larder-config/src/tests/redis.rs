@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use super::*;
-use crate::{Redis, RedisPlace, ValueFormat};
+use crate::{Redis, RedisPlace, ValueFormat, ValueSettings};
 
 /// One site for `example.com` that uses the store `values`.
 const SITE: &str = "[origins.app]\nservers = \"http://127.0.0.1:3000\"\n[[site]]\nhosts = [\"example.com\"]\n\
                     origin = \"app\"\nstore = \"values\"\n";
+
+/// A site that uses the default store.
+const SITE_ALONE: &str = "[origins.app]\nservers = \"http://127.0.0.1:3000\"\n[[site]]\norigin = \"app\"\n";
 
 fn config(redis: &str) -> String {
     format!("[stores.values]\n{redis}\n{SITE}")
@@ -19,40 +22,83 @@ fn read(redis: &str) -> Redis {
     checked.config.stores[0].1.redis.clone().unwrap()
 }
 
+fn read_values(redis: &str) -> (Redis, ValueSettings) {
+    let read = read(redis);
+    let values = read.values.clone().unwrap();
+    (read, values)
+}
+
 #[test]
 fn a_url_and_a_key_have_every_default() {
-    let short = read("redis = { url = \"redis://cache\", key = \"{target}\" }");
+    let (short, values) = read_values("redis = { url = \"redis://cache\", key = \"{target}\" }");
     assert_eq!(short, read("redis = { url = \"valkey://cache:6379/0\", format = \"body\" }"));
     assert_eq!(short.url.place, RedisPlace::Tcp { host: "cache".into(), port: 6379 });
-    assert_eq!(
-        (short.values.near, short.values.timeout),
-        (Duration::from_secs(1), Duration::from_millis(200))
-    );
-    assert_eq!((short.values.format, short.values.write), (ValueFormat::Body, false));
-    assert_eq!(short.values.default_type.as_str(), "application/octet-stream");
+    assert_eq!((values.near, values.timeout), (Duration::from_secs(1), Duration::from_millis(200)));
+    assert_eq!((values.format, values.write), (ValueFormat::Body, false));
+    assert_eq!(values.default_type.as_str(), "application/octet-stream");
 }
 
 #[test]
 fn every_key_of_the_table_is_read() {
-    let full = read(
+    let (full, values) = read_values(
         "[stores.values.redis]\nurl = \"unix:///run/r.sock?db=2&user=larder&pass=s3cret\"\nkey = \"page:{host}{target}\"\n\
          format = \"http\"\nnear = \"0s\"\ntimeout = \"50ms\"\ndefault_type = \"text/html\"\nwrite = true",
     );
     assert_eq!((full.url.user.as_deref(), full.url.password.as_deref()), (Some("larder"), Some("s3cret")));
     assert_eq!((full.url.place.clone(), full.url.database), (RedisPlace::Unix("/run/r.sock".into()), 2));
     assert_eq!(
-        (full.values.near, full.values.timeout, full.values.write),
+        (values.near, values.timeout, values.write),
         (Duration::ZERO, Duration::from_millis(50), true)
     );
-    assert_eq!((full.values.format, full.values.key.has_host()), (ValueFormat::Http, true));
+    assert_eq!(full.timeout, values.timeout);
+    assert_eq!((values.format, values.key.has_host()), (ValueFormat::Http, true));
     assert!(!format!("{full:?}").contains("s3cret"));
 }
 
 #[test]
+fn a_url_alone_is_for_responses_that_larders_share() {
+    let checked = good(&config("redis = \"redis://:s3cret@cache\""));
+    let records = checked.config.stores[0].1.records().unwrap();
+    assert_eq!((&records.values, records.timeout), (&None, Duration::from_millis(200)));
+    assert_eq!(*records, read("redis = { url = \"redis://:s3cret@cache\" }"));
+    // They are a fleet, whatever else is said of it.
+    let (fleet, server) = checked.config.membership().unwrap();
+    assert_eq!((fleet.lease, fleet.prefix.as_str()), (Some(Duration::from_secs(600)), "larder"));
+    assert_eq!(server.to_string(), "redis://cache:6379/0");
+    let named =
+        good(&format!("[fleet]\nname = \"web-1\"\nlease = \"3s\"\n{}", config("redis = \"redis://cache\"")));
+    let (fleet, _) = named.config.membership().unwrap();
+    assert_eq!((fleet.lease, fleet.name.as_ref().unwrap().as_str()), (Some(Duration::from_secs(3)), "web-1"));
+    let own =
+        good(&format!("fleet = {{ redis = \"redis://log\" }}\n{}", config("redis = \"redis://cache\"")));
+    assert_eq!(own.config.membership().unwrap().1.to_string(), "redis://log:6379/0");
+    assert!(good(SITE_ALONE).config.membership().is_none());
+}
+
+#[test]
+fn a_fleet_has_one_server() {
+    assert_eq!(
+        printed(&format!("[fleet]\nname = \"web-1\"\n{SITE_ALONE}")),
+        "larder.toml:1:1: fleet: missing key \"redis\"\n  hint: no store shares its responses: say where the purges lie: fleet = { \
+         redis = \"redis://HOST\" }"
+    );
+    let two = "[stores.values]\nredis = \"redis://a\"\n[stores.more]\nredis = \"redis://b\"\n";
+    let told = printed(&format!("{two}{SITE}"));
+    assert!(
+        told.contains("stores.more.redis: the stores have 2 servers, and the fleet has one\n  hint: say where its purges lie: \
+                       [fleet] redis, one of redis://a:6379/0, redis://b:6379/0"),
+        "{told}"
+    );
+    good(&format!("fleet = {{ redis = \"redis://a\" }}\n{two}{SITE}"));
+    let many: String = (0..9).map(|number| format!("[stores.s{number}]\nredis = \"redis://a\"\n")).collect();
+    let told = printed(&format!("{many}{SITE_ALONE}"));
+    assert!(told.contains("stores.s8.redis: there are 9 stores in Redis, and 8 at most"), "{told}");
+}
+
+#[test]
 fn what_is_not_there_yet_is_told_and_no_error_shows_a_password() {
-    let own = "without `key` or `format` larder would keep records of its own there, which it does not do yet\n  hint: for \
-               values that an application writes, say how it names them: redis = { url = \"redis://HOST\", key = \
-               \"{target}\" }";
+    let without = "it has no meaning without `key` or `format`\n  hint: without `key` and `format` the store has responses that \
+                   larders share; for values that an application writes, say how it names them: key = \"{target}\"";
     let url = "expected a URL of Redis such as \"redis://127.0.0.1:6379/0\", \"redis://:PASSWORD@cache.internal\", \
                \"unix:///run/redis/redis.sock?db=1\"";
     let one = "\n  hint: larder speaks with one server: several URLs, Sentinel and Cluster are not there yet";
@@ -61,10 +107,15 @@ fn what_is_not_there_yet_is_told_and_no_error_shows_a_password() {
         assert_eq!(told, said, "{redis}");
         assert!(!told.contains("s3cret"), "{told}");
     };
-    check("redis = \"redis://:s3cret@cache\"", &format!("larder.toml:2:9: stores.values.redis: {own}"));
     check(
         "redis = { url = \"redis://:s3cret@cache\", near = \"0s\" }",
-        &format!("larder.toml:2:9: stores.values.redis: {own}"),
+        &format!("larder.toml:2:49: stores.values.redis.near: {without}"),
+    );
+    check(
+        "redis = \"http://:s3cret@cache\"",
+        &format!(
+            "larder.toml:2:9: stores.values.redis: found another text, {url}\n  hint: a URL begins with redis:// or unix://"
+        ),
     );
     check(
         "redis = [\"redis://a\", \"redis://b\"]",
@@ -91,18 +142,18 @@ fn values_lie_in_one_place() {
     let check = |rest: &str, said: &str| assert_eq!(printed(&config(&format!("{redis}\n{rest}"))), said);
     check(
         "memcached = [\"a\"]",
-        "larder.toml:2:9: stores.values.redis: it has no meaning beside `memcached`\n  hint: a store has values in memcached, \
+        "larder.toml:2:9: stores.values.redis: it has no meaning beside `memcached`\n  hint: a store has a part in memcached, \
          or in Redis: take two stores for both",
     );
     check(
         "files = \"html\"",
-        "larder.toml:2:9: stores.values.redis: it has no meaning beside `files`\n  hint: a store keeps plain files, or has \
-         values in Redis: take two stores for both",
+        "larder.toml:2:9: stores.values.redis: it has no meaning beside `files`\n  hint: a store keeps plain files, or lies \
+         in Redis: take two stores for both",
     );
     check(
         "disks = [{ path = \"d1\", size = \"1GiB\" }]",
-        "larder.toml:3:9: stores.values.disks: it has no meaning beside `redis`\n  hint: a store has disks, or values in \
-         Redis: take two stores for both",
+        "larder.toml:3:9: stores.values.disks: it has no meaning beside `redis`\n  hint: a store has disks, or lies in \
+         Redis: take two stores for both, or let larders with disks share their purges: [fleet] redis",
     );
 }
 

@@ -85,13 +85,13 @@ fn every_error_in_the_table_has_its_place() {
     );
     check(
         "memcached = [\"a\"]\ndisks = [{ path = \"d1\", size = \"1GiB\" }]",
-        "larder.toml:3:9: stores.values.disks: it has no meaning beside `memcached`\n  hint: a store has disks, or values in \
+        "larder.toml:3:9: stores.values.disks: it has no meaning beside `memcached`\n  hint: a store has disks, or lies in \
          memcached: take two stores for both",
     );
     check(
         "memcached = [\"a\"]\nfiles = \"html\"",
         "larder.toml:2:13: stores.values.memcached: it has no meaning beside `files`\n  hint: a store keeps plain files, or \
-         has values in memcached: take two stores for both",
+         lies in memcached: take two stores for both",
     );
 }
 

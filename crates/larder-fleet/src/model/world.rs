@@ -7,6 +7,7 @@ use std::time::Duration;
 use larder_testkit::dice::Dice;
 
 use super::server::Server;
+use crate::applied::Applied;
 use crate::{
     Effect, EntryId, Epoch, Incarnation, Lane, LogCall, LogReply, Member, MemberSettings, MemberState,
     Position, SharedPurge, Ticket,
@@ -68,9 +69,6 @@ impl Seen {
 struct Entered {
     key: What,
     number: u64,
-    /// Where it stands in a log; unknown of one of its own that has no place yet.
-    position: Option<Position>,
-    id: Option<EntryId>,
 }
 
 /// A response. `fetched` is the true time at which it was asked for.
@@ -99,16 +97,25 @@ struct Sim {
     table: Vec<Entered>,
     number: u64,
     copies: BTreeMap<What, Stored>,
-    /// What it has asked the origin for, and where it stood then.
-    fetching: Vec<(What, Stored, Option<Position>)>,
+    /// What it has asked the origin for.
+    fetching: Vec<(What, Stored)>,
+    /// What has a lower number is unproven.
+    floor: u64,
+    applied: Applied,
     epoch: Option<Epoch>,
     under_way: BTreeMap<Lane, (Ticket, Duration)>,
 }
 
 impl Sim {
-    fn place(&mut self, id: EntryId, position: Option<Position>) {
-        let own = self.table.iter_mut().find(|entered| entered.id == Some(id));
-        own.into_iter().for_each(|entered| entered.position = position);
+    fn enter(&mut self, key: What) {
+        self.number += 1;
+        self.table.push(Entered { key, number: self.number });
+    }
+
+    /// Whether what was fetched after this number may be used as it is.
+    fn is_good(&self, key: What, number: u64) -> bool {
+        number >= self.floor
+            && !self.table.iter().any(|entered| entered.key == key && entered.number > number)
     }
 }
 
@@ -204,6 +211,7 @@ impl World {
             lease: Some(LEASE),
             renew_every: Duration::from_millis(400),
             look_every: Duration::from_millis(100),
+            reads_all: self.dice.percent(50),
         };
         Sim {
             member: Member::new(settings, Incarnation(self.dice.name())),
@@ -216,6 +224,8 @@ impl World {
             number: 0,
             copies: BTreeMap::new(),
             fetching: Vec::new(),
+            floor: 0,
+            applied: Applied::default(),
             epoch: None,
             under_way: BTreeMap::new(),
         }
@@ -341,23 +351,22 @@ impl World {
             let sim = &mut self.members[at];
             match effect {
                 Effect::Apply { position, what } => {
-                    sim.number += 1;
-                    sim.table.push(Entered {
-                        key: what,
-                        number: sim.number,
-                        position: Some(position),
-                        id: None,
-                    });
+                    sim.enter(what);
+                    sim.applied.reach(position, sim.number, None);
                 }
-                Effect::Placed { id, position } => sim.place(id, Some(position)),
-                Effect::Displaced { id } => sim.place(id, None),
-                Effect::Unproven => {
+                Effect::Reached { position, own } => sim.applied.reach(position, sim.number, own),
+                Effect::Placed { id, position } => sim.applied.place(id, position),
+                Effect::Displaced { id } => sim.applied.displace(id),
+                Effect::Unproven { position } => {
                     self.seen.unproven += u64::from(!sim.copies.is_empty());
                     sim.copies.clear();
                     // What is under way was asked for before.
-                    sim.fetching.clear();
+                    sim.number += 1;
+                    sim.floor = sim.number;
+                    sim.applied.restart(position, sim.number);
                 }
                 Effect::Complete(SharedPurge { id, .. }) => {
+                    sim.applied.complete(id);
                     let others = self.others_may_use(at);
                     let true_now = self.now;
                     if let Some(purge) = self.purges.get_mut(&id) {
@@ -399,15 +408,16 @@ impl World {
         }
         if begins {
             let stored = Stored { fetched: self.now, number: sim.number };
-            sim.fetching.push((key, stored, sim.member.position()));
+            sim.fetching.push((key, stored));
         }
         if sim.fetching.is_empty() || begins && which.is_multiple_of(2) {
             return;
         }
-        let (key, stored, position) = sim.fetching.swap_remove(which as usize % sim.fetching.len());
+        let (key, stored) = sim.fetching.swap_remove(which as usize % sim.fetching.len());
         sim.copies.insert(key, stored);
         let may_put = sim.member.may_use(clock) && !sim.is_cut_off;
         let sees = sim.sees;
+        let position = sim.applied.position_of(stored.number);
         if let Some(position) = position.filter(|_| is_put && may_put) {
             self.machines[sees].records.insert(key, Record { fetched: stored.fetched, position });
         }
@@ -434,12 +444,12 @@ impl World {
         }
         let found = if of_others {
             let record = self.machines[sim.sees].records.get(&key).filter(|_| !sim.is_cut_off);
-            record.filter(|record| is_good(sim, key, record)).map(|record| record.fetched)
+            let number = |record: &Record| sim.applied.number_of(record.position);
+            let is_good = |record: &&Record| number(record).is_some_and(|number| sim.is_good(key, number));
+            record.filter(is_good).map(|record| record.fetched)
         } else {
-            let gone = |copy: &&Stored| {
-                sim.table.iter().any(|entered| entered.key == key && entered.number > copy.number)
-            };
-            sim.copies.get(&key).filter(|copy| !gone(copy)).map(|copy| copy.fetched)
+            let copy = sim.copies.get(&key);
+            copy.filter(|copy| sim.is_good(key, copy.number)).map(|copy| copy.fetched)
         };
         let Some(fetched) = found else { return false };
         let left_out = |(id, purge): (&EntryId, &Purge)| {
@@ -487,8 +497,10 @@ impl World {
         }
         let (key, id) = (self.dice.below(KEYS), EntryId(self.dice.name()));
         let sim = &mut self.members[at];
-        sim.number += 1;
-        sim.table.push(Entered { key, number: sim.number, position: None, id: Some(id) });
+        let announced = sim.applied.announce(sim.number);
+        sim.enter(key);
+        sim.applied.name(announced, id, false);
+        sim.applied.end(announced);
         assert!(sim.member.purge(id, key, 8), "few are not complete");
         let by = self.run_of[at];
         self.purges.insert(id, Purge { key, began: self.now, by, complete: None });
@@ -612,18 +624,4 @@ impl World {
             assert!(open.is_empty(), "{} waits for {open:?}", story());
         }
     }
-}
-
-/// Whether a member may use a record: it is of its log, and no purge behind its position concerns it.
-fn is_good(sim: &Sim, key: What, record: &Record) -> bool {
-    let concerns = |entered: &Entered| {
-        entered.key == key
-            && match entered.position {
-                None => true,
-                Some(position) => {
-                    position.epoch == record.position.epoch && position.sequence > record.position.sequence
-                }
-            }
-    };
-    sim.member.can_judge(record.position) && !sim.table.iter().any(concerns)
 }

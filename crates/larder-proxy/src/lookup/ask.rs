@@ -1,4 +1,4 @@
-//! Values of applications in another program's memory, in a store that has such.
+//! What lies in another program's memory, in a store that has such: values of applications, or responses that larders have fetched.
 //!
 //! In: what memory has for a request. Out: a miss that asks there first, where what memory has is not fresh, or a mark says that
 //! nothing can be shared. An application that puts a value there, and says nothing about caching in its answers, leaves just
@@ -14,12 +14,18 @@ use larder_store::{Recalled, Store, StoredResponse};
 use super::{Lookup, LookupResult, Miss};
 
 impl Lookup<'_> {
-    /// The same, but that nothing but a fresh response is used before others were asked.
+    /// The same, but that nothing but a fresh response is used before others were asked. Where it is larders that write there, whatever may
+    /// be used at once is enough.
     #[inline]
     pub(super) fn asking_first(&self, store: &Store, found: LookupResult) -> LookupResult {
         // A value is named by its version, or is as it was when that was another.
         let may_ask = || !self.judge.is_doubting() && store.may_ask(self.request, &self.rule.policy);
-        if matches!(found, LookupResult::Fresh { .. }) || !may_ask() {
+        let is_enough = match &found {
+            LookupResult::Fresh { .. } => true,
+            LookupResult::Refresh { .. } => store.asks_for_records(),
+            LookupResult::Miss(miss) => (miss.marked || miss.alone) && store.asks_for_records(),
+        };
+        if is_enough || !may_ask() {
             return found;
         }
         let miss = match found {

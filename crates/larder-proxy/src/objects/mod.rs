@@ -11,7 +11,7 @@ mod at_rest;
 mod error;
 mod files;
 mod purge;
-mod sharing;
+pub(crate) mod sharing;
 mod sweep;
 mod told;
 mod url;

@@ -21,6 +21,7 @@ use larder_store::{CacheKey, Store};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use super::sharing::share;
 use super::{StoredFile, StoredTree};
 use crate::fleet::{self, Entry, FleetReceipt};
 use crate::invalidation::{self, InvalidationKind, PredicateCounts, UnderWay, how, note_of};
@@ -122,16 +123,21 @@ impl Worker {
                 files.push(of_url);
             }
         }
+        let own = match shared {
+            Shared::WithOthers => self.proxy.announce(),
+            Shared::FromOthers(_) => None,
+        };
         let first = self.proxy.invalidations.current() + 1;
         let removed = filed + self.enter(&stores, &predicates);
         let entered = Instant::now();
         let sharing = match shared {
-            Shared::WithOthers => self.proxy.share(&predicates),
+            Shared::WithOthers => own.as_deref().map(|own| share(own, &predicates)),
             Shared::FromOthers(is_in_force) => {
                 let _ = is_in_force.send(());
                 None
             }
         };
+        drop(own);
         let kind = InvalidationKind::Purge;
         match sender.by {
             // On the admin's thread, which counts in cells of its own.

@@ -9,35 +9,38 @@ use larder_http::fields::cache_groups;
 use larder_http::message::RequestHead;
 use tokio::time::Instant;
 
-use crate::fleet::{FleetReceipt, Sharing, entries, entries_of_unsafe};
+use crate::fleet::{FleetReceipt, OwnPurge, Sharing, entries, entries_of_unsafe};
 use crate::proxy::Proxy;
 
-impl Proxy {
-    /// Shares a purge, where there is a fleet.
-    pub(crate) fn share(&self, predicates: &[Predicate]) -> Option<Sharing> {
-        let fleet = self.fleet.get()?;
-        let shared: Option<Vec<EntryId>> =
-            entries(predicates).into_iter().map(|entry| fleet.share(entry)).collect();
-        Some(shared.map_or(Sharing::Full, Sharing::Shared))
-    }
+/// Shares a purge.
+pub(crate) fn share(own: &dyn OwnPurge, predicates: &[Predicate]) -> Sharing {
+    let shared: Option<Vec<EntryId>> =
+        entries(predicates).into_iter().map(|entry| own.share(entry)).collect();
+    shared.map_or(Sharing::Full, Sharing::Shared)
+}
 
-    /// Shares what an unsafe request has invalidated, where there is a fleet. Nobody waits for it.
-    pub(crate) fn share_unsafe<'a>(
-        &self,
-        head: &RequestHead,
-        targets: impl Iterator<Item = &'a str>,
-        fields: Option<&HeaderMap>,
-    ) {
-        let Some(fleet) = self.fleet.get() else { return };
-        let groups = fields.into_iter().flat_map(cache_groups::invalidated);
-        let group = |name: String| What::Group {
-            scheme: head.scheme,
-            authority: head.authority.as_str().into(),
-            name: name.into(),
-        };
-        for entry in entries_of_unsafe(head.authority.as_str(), targets, groups.map(group)) {
-            fleet.tell(entry);
-        }
+/// Shares what an unsafe request invalidates. Nobody waits for it.
+pub(crate) fn share_unsafe<'a>(
+    own: &dyn OwnPurge,
+    head: &RequestHead,
+    targets: impl Iterator<Item = &'a str>,
+    fields: Option<&HeaderMap>,
+) {
+    let groups = fields.into_iter().flat_map(cache_groups::invalidated);
+    let group = |name: String| What::Group {
+        scheme: head.scheme,
+        authority: head.authority.as_str().into(),
+        name: name.into(),
+    };
+    for entry in entries_of_unsafe(head.authority.as_str(), targets, groups.map(group)) {
+        own.tell(entry);
+    }
+}
+
+impl Proxy {
+    /// Something is about to be purged here, before it gets a number; where there is a fleet.
+    pub(crate) fn announce(&self) -> Option<Box<dyn OwnPurge>> {
+        Some(self.fleet.get()?.announce(self.invalidations.current()))
     }
 
     /// Waits until a purge is complete, as long as the config says.

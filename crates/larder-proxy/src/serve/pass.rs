@@ -20,6 +20,7 @@ use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
 use crate::fetch::ClientHop;
 use crate::invalidation::{How, InvalidationKind, UnderWay, Writing, note_groups};
+use crate::objects::sharing::share_unsafe;
 use crate::settings::Invalidate;
 use crate::worker::Worker;
 use crate::worker_plan::WorkerPlan;
@@ -128,6 +129,7 @@ fn invalidation(
             Invalidate::Validate => How::Validate(Some(now.monotonic)),
             Invalidate::Remove => How::Remove,
         };
+        let own = proxy.announce();
         let (stores, mut kept) = (proxy.begin_invalidation(), kept);
         if let Some(OriginResponse { fields, .. }) = answer {
             let named = GroupTags::invalidated_by(head.scheme, &head.authority, fields);
@@ -140,7 +142,9 @@ fn invalidation(
             kept = kept.filter(|_| was_good).map(|kept| kept.after_invalidating(number));
         }
         let targets = named.iter().map(Target::as_str);
-        proxy.share_unsafe(&head, targets, answer.map(|answer| &answer.fields));
+        if let Some(own) = &own {
+            share_unsafe(&**own, &head, targets, answer.map(|answer| &answer.fields));
+        }
         let forms: Vec<Target> = named.iter().flat_map(|target| site.forms(target, key::normalise)).collect();
         let cause = kept.as_ref().map(post::ForGet::guard);
         let flights = &proxy.flights;

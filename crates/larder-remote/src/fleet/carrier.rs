@@ -22,6 +22,7 @@ pub enum PurgeOutcome {
 
 /// Who does what the log says.
 pub trait Carrier: Send + 'static {
-    /// Does it. The next effect comes when this one is done, and so does the next renewal of the lease.
-    fn carry_out(&mut self, effect: Effect<Purge>) -> impl Future<Output = ()> + Send;
+    /// Does it, and says under which number this larder has counted its last invalidation then. The next effect comes when this one is done,
+    /// and so does the next renewal of the lease.
+    fn carry_out(&mut self, effect: &Effect<Purge>) -> impl Future<Output = u64> + Send;
 }

@@ -13,6 +13,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 
 use super::carrier::Purge;
+use super::positions::Positions;
 use crate::clock;
 
 /// Complete purges that are remembered.
@@ -62,6 +63,7 @@ pub(super) struct SharedMember {
     /// There was no room for a purge.
     owes_everything: AtomicBool,
     has_left: watch::Sender<bool>,
+    positions: Positions,
 }
 
 impl SharedMember {
@@ -77,11 +79,16 @@ impl SharedMember {
             leaves: AtomicBool::new(false),
             owes_everything: AtomicBool::new(false),
             has_left: watch::Sender::new(false),
+            positions: Positions::default(),
         }
     }
 
     pub(super) fn member(&self) -> MutexGuard<'_, Member<Purge>> {
         self.member.lock()
+    }
+
+    pub(super) fn positions(&self) -> &Positions {
+        &self.positions
     }
 
     pub(super) fn may_use(&self) -> bool {

@@ -13,6 +13,8 @@
 
 mod carrier;
 mod member;
+mod own;
+mod positions;
 mod random;
 mod settings;
 mod thread;
@@ -34,6 +36,7 @@ use crate::error::RemoteError;
 pub use carrier::{Carrier, Purge, PurgeOutcome};
 use member::SharedMember;
 pub use member::{FleetReport, MemberReport};
+pub use own::OwnPurge;
 use random::draw;
 pub use settings::FleetSettings;
 
@@ -66,6 +69,7 @@ impl Fleet {
             lease: settings.lease,
             renew_every: RENEW_EVERY,
             look_every: LOOK_EVERY,
+            reads_all: settings.shares_responses,
         };
         let run = Incarnation(draw()?);
         let shared = Arc::new(SharedMember::new(Member::new(member, run), settings.name.clone()));
@@ -83,34 +87,28 @@ impl Fleet {
         self.shared.member().position()
     }
 
-    /// Shares a purge that is in force here already. `None` where too many are not complete: then all members are told to take everything
-    /// out, as soon as there is room again.
-    ///
-    /// # Errors
-    /// [`RemoteError::Thread`]: the system gives no random number.
-    pub fn purge(&self, what: Purge) -> Result<Option<EntryId>, RemoteError> {
-        let id = EntryId(draw()?);
-        let bytes = what.len();
-        let has_room = self.shared.member().purge(id, what, bytes);
-        if !has_room {
-            self.shared.owe_everything();
-        }
-        self.shared.wake();
-        Ok(has_room.then_some(id))
+    /// This larder is about to purge something, under a number above `number`, the last one at this moment. Until the purge has its place in
+    /// the log, every shared response is older than it.
+    pub fn announce(&self, number: u64) -> OwnPurge {
+        OwnPurge::new(&self.shared, number)
     }
 
-    /// The same of something whose receipt nobody asks for. It has half of the room. It is lost where the log is lost before the others have
-    /// read it.
-    ///
-    /// # Errors
-    /// As for [`Fleet::purge`].
-    pub fn tell(&self, what: Purge) -> Result<(), RemoteError> {
-        let (id, bytes) = (EntryId(draw()?), what.len());
-        if !self.shared.member().tell(id, what, bytes) {
-            self.shared.owe_everything();
-        }
-        self.shared.wake();
-        Ok(())
+    /// How far the log was applied here when the last invalidation had this number: what others need to know of a response that was
+    /// fetched then. `None` without a lease, and where that is not known any more.
+    pub fn position_of(&self, number: u64) -> Option<Position> {
+        self.may_use().then(|| self.shared.positions().applied().position_of(number)).flatten()
+    }
+
+    /// The number by which a response is judged here that another member has fetched at this position. `None` without a lease, and where
+    /// it cannot be judged.
+    pub fn number_of(&self, position: Position) -> Option<u64> {
+        self.may_use().then(|| self.shared.positions().applied().number_of(position)).flatten()
+    }
+
+    /// The time of the server's clock since 1970, by which members tell each other the ages of responses. `None` before it was
+    /// asked.
+    pub fn server_now(&self) -> Option<Duration> {
+        self.shared.positions().server_now()
     }
 
     /// What has become of a purge of this larder.

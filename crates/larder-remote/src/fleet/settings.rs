@@ -18,4 +18,6 @@ pub struct FleetSettings {
     pub server: RedisSettings,
     /// What the names of its keys begin with.
     pub prefix: String,
+    /// Whether members share responses as well: then each compares those of others with the whole log, and knows the server's time.
+    pub shares_responses: bool,
 }

@@ -21,8 +21,10 @@ type Told = Arc<Mutex<Vec<Effect<Purge>>>>;
 struct Notes(Told);
 
 impl Carrier for Notes {
-    async fn carry_out(&mut self, effect: Effect<Purge>) {
-        self.0.lock().push(effect);
+    async fn carry_out(&mut self, effect: &Effect<Purge>) -> u64 {
+        let mut told = self.0.lock();
+        told.push(effect.clone());
+        told.len() as u64
     }
 }
 
@@ -50,6 +52,7 @@ impl Sample {
                 max_object: 1 << 20,
             },
             prefix: "larder".into(),
+            shares_responses: true,
         };
         let told = Told::default();
         let carrier = Notes(Arc::clone(&told));
@@ -69,7 +72,8 @@ impl Sample {
     }
 
     fn purge(&self, what: &str) -> EntryId {
-        self.fleet.purge(Arc::from(what.as_bytes())).unwrap().unwrap()
+        let number = self.told.lock().len() as u64;
+        self.fleet.announce(number).share(Arc::from(what.as_bytes())).unwrap().unwrap()
     }
 }
 

@@ -71,6 +71,7 @@ pub(super) fn start(
         control: None,
         reading: None,
         keys: Keys::new(&settings.prefix),
+        shares_responses: settings.shares_responses,
         server: settings.server,
         names,
         shared,
@@ -90,6 +91,8 @@ struct Turns<C> {
     control: Option<Line>,
     reading: Option<Line>,
     keys: Keys,
+    /// The server's clock counts.
+    shares_responses: bool,
     server: RedisSettings,
     names: Arc<dyn Resolve>,
     shared: Arc<SharedMember>,
@@ -152,7 +155,10 @@ impl<C: Carrier> Turns<C> {
         };
         let line = match next {
             Some((ticket, call)) => {
-                let at = (self.keys.clone(), self.server.timeout);
+                let is_timed =
+                    self.shares_responses && matches!(call, LogCall::Renew { .. } | LogCall::Attach { .. });
+                let clock = is_timed.then(|| Arc::clone(&self.shared));
+                let at = (self.keys.clone(), self.server.timeout, clock);
                 Line::Busy(UnderWay(tokio::spawn(ask(caller, at, ticket, call))))
             }
             None => Line::Idle(caller),
@@ -228,7 +234,8 @@ impl<C: Carrier> Turns<C> {
                 self.shared.note_completed(receipt);
                 has_completed = true;
             }
-            self.carrier.carry_out(effect).await;
+            let number = self.carrier.carry_out(&effect).await;
+            self.shared.positions().note(&effect, number);
         }
         if !self.shared.is_leaving() {
             self.shared.publish();
@@ -250,7 +257,8 @@ impl<C: Carrier> Turns<C> {
                 Some(Line::Busy(_)) | None => self.caller(),
             };
             // Where it fails, the others wait for the end of the lease.
-            let _ = ask(caller, (self.keys.clone(), self.server.timeout), Ticket::default(), call).await;
+            let at = (self.keys.clone(), self.server.timeout, None);
+            let _ = ask(caller, at, Ticket::default(), call).await;
         }
         self.shared.note_left();
     }
@@ -269,12 +277,25 @@ async fn answered(line: &mut Option<Line>) -> Option<Answered> {
 
 async fn ask(
     mut caller: Box<Caller>,
-    (keys, limit): (Keys, Duration),
+    (keys, limit, clock): (Keys, Duration, Option<Arc<SharedMember>>),
     ticket: Ticket,
     call: LogCall<Purge>,
 ) -> Answered {
-    let answer = run(&mut caller, &keys, limit, &call).await;
+    let mut answer = run(&mut caller, &keys, limit, &call).await;
+    if let (Ok(_), Some(shared)) = (&answer, clock)
+        && let Err(error) = ask_clock(&mut caller, limit, &shared).await
+    {
+        // Whoever may not ask for it would share nothing, and nobody would know why.
+        answer = Err(error);
+    }
     (caller, ticket, answer)
+}
+
+async fn ask_clock(caller: &mut Caller, limit: Duration, shared: &SharedMember) -> Result<(), CallError> {
+    let sent = clock::now();
+    let said = caller.time(limit).await?;
+    shared.positions().note_clock(said, sent);
+    Ok(())
 }
 
 async fn run(caller: &mut Caller, keys: &Keys, limit: Duration, call: &LogCall<Purge>) -> Answer {

@@ -106,6 +106,30 @@ impl Caller {
         self.ask(ready, &command, pause + limit).await.map(drop)
     }
 
+    /// What the server's clock says, since 1970.
+    ///
+    /// # Errors
+    /// As for [`Caller::run`].
+    ///
+    /// # Cancel safety
+    /// As for [`Caller::run`].
+    pub(crate) async fn time(&mut self, limit: Duration) -> Result<Duration, CallError> {
+        let ready = self.ready(limit).await?;
+        let Value::Array(parts) = self.ask(ready, &cmd("TIME"), limit).await? else {
+            return Err(self.close(Failure::Malformed));
+        };
+        let number = |part: &Value| match part {
+            Value::BulkString(digits) => std::str::from_utf8(digits).ok()?.parse::<u64>().ok(),
+            _ => None,
+        };
+        match &parts[..] {
+            [seconds, micros] => number(seconds).zip(number(micros)),
+            _ => None,
+        }
+        .map(|(seconds, micros)| Duration::from_secs(seconds).saturating_add(Duration::from_micros(micros)))
+        .ok_or_else(|| self.close(Failure::Malformed))
+    }
+
     fn close(&mut self, failure: Failure) -> CallError {
         self.open = None;
         CallError::Failed(failure)

@@ -81,7 +81,8 @@ impl Ask<HttpCaching> for ScriptedTier {
                     let head = StoredHead { freshness, ..head };
                     Asked::Found(Box::new(FoundValue {
                         head,
-                        body: Bytes::from_static(body.as_bytes()),
+                        body: vec![Bytes::from_static(body.as_bytes())],
+                        record: None,
                         ticket: 0,
                     }))
                 }

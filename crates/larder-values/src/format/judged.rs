@@ -54,15 +54,6 @@ pub(super) fn response(
     }
 }
 
-/// How long past its lifetime a response may be of use by its own words.
-pub(super) fn stale_window(head: &StoredHead) -> Duration {
-    let said = &head.stale;
-    match said.must_revalidate {
-        true => Duration::ZERO,
-        false => said.while_revalidate.max(said.if_error).unwrap_or_default(),
-    }
-}
-
 /// The message of a stored response, with the age that it has now.
 pub(super) fn value(head: &StoredHead, chunks: &[Bytes], now: Now) -> Bytes {
     let mut fields = head.all_fields();

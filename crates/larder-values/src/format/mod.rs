@@ -165,7 +165,7 @@ pub(crate) fn is_fit(settings: &ValuesSettings, head: &StoredHead, now: Now) -> 
         () if freshness.no_cache || left < LIFETIME_MIN => Err(NotWritten::Lifetime),
         // Bytes say nothing of when they become stale, so they go when they do.
         () if is_body => Ok(left),
-        () => Ok(left.saturating_add(judged::stale_window(head))),
+        () => Ok(left.saturating_add(head.stale.longest_window())),
     }
 }
 

@@ -169,7 +169,7 @@ async fn a_value_whose_name_has_a_version_is_that_of_the_key_and_its_copy_lasts(
         versions.into_iter().for_each(|versions| key.push_versions(versions.as_bytes()));
         match fixture.values.ask(&key, &asked, &policy).await {
             larder_tier::Asked::<crate::HttpCaching>::Found(value) => {
-                Ok((value.body.to_vec(), value.head.freshness.lifetime >= Duration::from_secs(3600)))
+                Ok((value.body.concat(), value.head.freshness.lifetime >= Duration::from_secs(3600)))
             }
             larder_tier::Asked::Absent => Err("absent"),
             larder_tier::Asked::Unfit => Err("unfit"),

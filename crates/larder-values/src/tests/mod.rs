@@ -129,7 +129,7 @@ impl Fixture {
     ) -> Result<(StoredHead, String), &'static str> {
         match self.values.ask(&key(request), request, policy).await {
             Asked::<HttpCaching>::Found(value) => {
-                Ok((value.head, String::from_utf8(value.body.to_vec()).unwrap()))
+                Ok((value.head, String::from_utf8(value.body.concat()).unwrap()))
             }
             Asked::Absent => Err("absent"),
             Asked::Unfit => Err("unfit"),

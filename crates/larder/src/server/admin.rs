@@ -21,13 +21,13 @@ use larder_proxy::objects::Stores;
 use larder_proxy::{Proxy, Worker};
 use larder_remote::fleet::Fleet;
 use larder_remote::versions::Versions;
-use larder_values::Values;
 use parking_lot::RwLock;
 use tokio::sync::oneshot;
 
 use super::error::ServerError;
 use super::fleet::FleetTold;
 use super::{objects, purges};
+use crate::wire::RemoteTier;
 
 /// Descriptors that are kept for connections to the admin address, for when the process has no others.
 const SPARE: usize = 8;
@@ -49,12 +49,12 @@ pub struct Insight {
 }
 
 /// Values of stores, by the store's name.
-type NamedValues = Vec<(String, Arc<Values>)>;
+type NamedTiers = Vec<(String, RemoteTier)>;
 
 #[derive(Default)]
 struct View {
     stores: Stores,
-    values: NamedValues,
+    remote: NamedTiers,
     versions: Vec<Arc<Versions>>,
     origins: Vec<(String, Arc<larder_origin::OriginState>)>,
     listeners: Vec<SocketAddr>,
@@ -84,14 +84,14 @@ impl Insight {
 
     pub(super) fn refresh(
         &self,
-        (stores, values, versions): (Stores, NamedValues, Vec<Arc<Versions>>),
+        (stores, remote, versions): (Stores, NamedTiers, Vec<Arc<Versions>>),
         origins: Vec<(String, Arc<larder_origin::OriginState>)>,
         listeners: Vec<SocketAddr>,
         trusted: Vec<Cidr>,
         admin: Option<SocketAddr>,
         log: Option<AccessLog>,
     ) {
-        *self.view.write() = View { stores, values, versions, origins, listeners, trusted, admin, log };
+        *self.view.write() = View { stores, remote, versions, origins, listeners, trusted, admin, log };
     }
 
     pub(super) fn draining(&self) {
@@ -197,9 +197,10 @@ impl Larder for Insight {
                 foreign(out, &labels, |visit| (figures.for_each)(visit));
             }
         }
-        for (name, values) in &view.values {
-            values.expose(name, out);
+        for (name, remote) in &view.remote {
+            remote.expose(name, out);
         }
+        super::records::expose(&view.remote, out);
         super::versions::expose(&view.versions, out);
         let gauges = self.proxy.gauges();
         out.foreign("larder_flights", Kind::Gauge, "Origin fetches of GET and HEAD in flight.")
@@ -279,8 +280,8 @@ impl Larder for Insight {
             ]
             .into();
         }
-        for (name, values) in &view.values {
-            stats.store(name).servers = values.reports().into_iter().map(remote_stats).collect();
+        for (name, remote) in &view.remote {
+            stats.store(name).servers = remote.reports().into_iter().map(remote_stats).collect();
         }
         for (name, state) in &view.origins {
             let shown = stats.origin(name);

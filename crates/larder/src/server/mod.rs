@@ -14,6 +14,7 @@ mod error;
 mod fleet;
 mod objects;
 mod purges;
+mod records;
 mod reload;
 pub(crate) mod runtime;
 mod stores;
@@ -135,9 +136,13 @@ impl Server {
         wiring.commit(draft, &shares);
         let explaining = workers.first().ok_or(ServerError::WorkerGone)?;
         // After the stores: what lies in them is older than what their numbers are compared with from now on.
-        let fleet =
-            crate::wire::fleet::start(config.fleet.as_ref(), (&proxy, explaining.worker()), &diagnostics)
-                .map_err(ServerError::Fleet)?;
+        let fleet = crate::wire::fleet::start(
+            &config,
+            wiring.standing(),
+            (&proxy, explaining.worker()),
+            &diagnostics,
+        )
+        .map_err(ServerError::Fleet)?;
         let insight = Insight::new(
             Arc::clone(&metrics),
             Arc::clone(&proxy),
@@ -290,7 +295,7 @@ impl Server {
     fn refresh_insight(&self) {
         let log = self.access_log.as_ref().map(|(log, _)| log.clone());
         self.insight.refresh(
-            (self.wiring.stores(), self.wiring.values(), self.wiring.versions().to_vec()),
+            (self.wiring.stores(), self.wiring.remote_tiers(), self.wiring.versions().to_vec()),
             self.wiring.origins(),
             self.addresses(),
             self.config.trusted.clone(),

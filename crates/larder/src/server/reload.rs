@@ -96,7 +96,7 @@ impl Server {
         if config.admin != self.config.admin || config.admin_token != self.config.admin_token {
             notes.push("admin and admin_token change at a restart".to_owned());
         }
-        if config.fleet != self.config.fleet {
+        if config.membership() != self.config.membership() {
             notes.push("fleet changes at a restart".to_owned());
         }
         Postponed { notes }

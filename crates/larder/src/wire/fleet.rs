@@ -10,9 +10,11 @@ use std::time::Duration;
 
 use larder_fleet::{Effect, EntryId, SharedPurge};
 use larder_observe::Diagnostics;
-use larder_proxy::{Membership, Proxy, Worker};
+use larder_proxy::{Membership, OwnPurge, Proxy, Worker};
 use larder_remote::fleet::{Carrier, Fleet, FleetSettings, Purge, PurgeOutcome};
 use larder_remote::{RemoteError, SystemNames};
+
+use super::records::FleetStanding;
 
 /// The largest reply part that a value of a store could have; a fleet has none.
 const NO_VALUES: u64 = 0;
@@ -23,19 +25,27 @@ struct Member {
     patience: Duration,
 }
 
+struct Own(larder_remote::fleet::OwnPurge);
+
+impl OwnPurge for Own {
+    fn share(&self, what: Purge) -> Option<EntryId> {
+        // Without random numbers nothing can be shared, as with too many purges.
+        self.0.share(what).ok().flatten()
+    }
+
+    fn tell(&self, what: Purge) {
+        // As above.
+        let _ = self.0.tell(what);
+    }
+}
+
 impl Membership for Member {
     fn may_use(&self) -> bool {
         self.fleet.may_use()
     }
 
-    fn share(&self, what: Purge) -> Option<EntryId> {
-        // Without random numbers nothing can be shared, as with too many purges.
-        self.fleet.purge(what).ok().flatten()
-    }
-
-    fn tell(&self, what: Purge) {
-        // As above.
-        let _ = self.fleet.tell(what);
+    fn announce(&self, number: u64) -> Box<dyn OwnPurge> {
+        Box::new(Own(self.fleet.announce(number)))
     }
 
     fn receipt(&self, id: EntryId) -> Option<(SharedPurge, bool)> {
@@ -63,15 +73,19 @@ struct Hands {
 }
 
 impl Carrier for Hands {
-    async fn carry_out(&mut self, effect: Effect<Purge>) {
+    async fn carry_out(&mut self, effect: &Effect<Purge>) -> u64 {
         // Where larder is ending, nothing is used any more.
-        let (Some(proxy), Some(worker)) = (self.proxy.upgrade(), self.worker.upgrade()) else { return };
+        let (Some(proxy), Some(worker)) = (self.proxy.upgrade(), self.worker.upgrade()) else { return 0 };
         match effect {
-            Effect::Apply { what, .. } => worker.purge_of_fleet(&what).await,
-            Effect::Unproven => proxy.doubt_stored(),
-            // They concern what members share beside purges.
-            Effect::Placed { .. } | Effect::Displaced { .. } | Effect::Complete(_) => {}
+            Effect::Apply { what, .. } => worker.purge_of_fleet(what).await,
+            Effect::Unproven { .. } => proxy.doubt_stored(),
+            // They concern the positions of responses that members share.
+            Effect::Reached { .. }
+            | Effect::Placed { .. }
+            | Effect::Displaced { .. }
+            | Effect::Complete(_) => {}
         }
+        proxy.last_invalidation()
     }
 }
 
@@ -80,20 +94,23 @@ impl Carrier for Hands {
 /// # Errors
 /// There is no thread.
 pub(crate) fn start(
-    config: Option<&larder_config::Fleet>,
+    config: &larder_config::Config,
+    standing: &FleetStanding,
     (proxy, worker): (&Arc<Proxy>, &Arc<Worker>),
     diagnostics: &Diagnostics,
 ) -> Result<Option<Arc<Fleet>>, RemoteError> {
-    let Some(config) = config else { return Ok(None) };
+    let Some((said, server)) = config.membership() else { return Ok(None) };
     let settings = FleetSettings {
-        name: config.name.as_ref().map_or_else(host_name, |name| name.as_str().into()),
-        lease: config.lease,
-        server: super::values::redis(&config.redis, config.timeout, NO_VALUES),
-        prefix: config.prefix.as_str().to_owned(),
+        name: said.name.as_ref().map_or_else(host_name, |name| name.as_str().into()),
+        lease: said.lease,
+        server: super::values::redis(server, said.timeout, NO_VALUES),
+        prefix: said.prefix.as_str().to_owned(),
+        shares_responses: config.stores.iter().any(|(_, store)| store.records().is_some()),
     };
     let hands = Hands { proxy: Arc::downgrade(proxy), worker: Arc::downgrade(worker) };
     let fleet = Arc::new(Fleet::start(settings, Arc::new(SystemNames), diagnostics.clone(), hands)?);
-    proxy.join(Arc::new(Member { fleet: Arc::clone(&fleet), patience: config.wait }));
+    standing.join(&fleet);
+    proxy.join(Arc::new(Member { fleet: Arc::clone(&fleet), patience: said.wait }));
     Ok(Some(fleet))
 }
 

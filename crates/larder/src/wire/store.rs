@@ -10,13 +10,15 @@ use larder_disk::engine::{DiskSettings, FilesMax};
 use larder_disk::{Disks, Layout};
 use larder_files::{FileStore, FilesError, FilesSettings};
 use larder_http::time::Clock;
-use larder_observe::Diagnostics;
-use larder_remote::RemoteError;
+use larder_observe::{Diagnostics, Exposition};
+use larder_records::Records;
+use larder_remote::{RemoteError, ServerReport};
 use larder_store::store::TierCaps;
 use larder_store::tier::StoreTier;
 use larder_store::{MemoryStoreSettings, Store};
 use larder_values::{ServedHosts, Values};
 
+use super::records::{self, FleetStanding};
 use super::removed::is_same_place;
 use super::values;
 use crate::server::descriptors::disk_settings;
@@ -25,9 +27,58 @@ use crate::server::descriptors::disk_settings;
 #[derive(Clone)]
 pub(super) struct KnownStore {
     pub(super) store: Arc<Store>,
-    /// The tier of values behind it.
-    pub(super) values: Option<Arc<Values>>,
+    /// What it has in other programs' memory.
+    pub(super) remote: Option<RemoteTier>,
     pub(super) config: larder_config::Store,
+}
+
+/// What a store has in other programs' memory.
+#[derive(Clone)]
+pub(crate) enum RemoteTier {
+    /// Values of an application.
+    Values(Arc<Values>),
+    /// Responses that larders share.
+    Records(Arc<Records>),
+}
+
+impl RemoteTier {
+    fn serve(&self, hosts: &Arc<ServedHosts>) {
+        match self {
+            Self::Values(values) => values.serve(Arc::clone(hosts)),
+            Self::Records(_) => {}
+        }
+    }
+
+    fn tier(&self) -> Arc<StoreTier> {
+        match self {
+            Self::Values(values) => Arc::clone(values) as Arc<StoreTier>,
+            Self::Records(records) => Arc::clone(records) as Arc<StoreTier>,
+        }
+    }
+
+    /// The figures of its servers.
+    pub(crate) fn reports(&self) -> Vec<ServerReport> {
+        match self {
+            Self::Values(values) => values.reports(),
+            Self::Records(records) => records.reports(),
+        }
+    }
+
+    /// Adds all samples of its servers; `store` is what they call the store.
+    pub(crate) fn expose(&self, store: &str, out: &mut Exposition) {
+        match self {
+            Self::Values(values) => values.expose(store, out),
+            Self::Records(records) => records.expose(store, out),
+        }
+    }
+
+    /// The records, if it is those.
+    pub(crate) fn records(&self) -> Option<&Arc<Records>> {
+        match self {
+            Self::Values(_) => None,
+            Self::Records(records) => Some(records),
+        }
+    }
 }
 
 /// A store that a new config names.
@@ -63,6 +114,9 @@ pub(super) struct Surroundings<'a> {
     pub(super) clock: &'a Clock,
     pub(super) diagnostics: &'a Diagnostics,
     pub(super) open_files: usize,
+    pub(super) standing: &'a Arc<FleetStanding>,
+    /// What the names of the fleet's keys begin with.
+    pub(super) prefix: &'a str,
 }
 
 impl DraftStore {
@@ -70,7 +124,7 @@ impl DraftStore {
     pub(super) fn of(
         name: &str,
         config: &larder_config::Store,
-        open: Option<(Arc<Store>, Option<Arc<Values>>)>,
+        open: Option<(Arc<Store>, Option<RemoteTier>)>,
         hosts: Arc<ServedHosts>,
         surroundings: &Surroundings<'_>,
     ) -> Result<Self, StoreError> {
@@ -81,17 +135,17 @@ impl DraftStore {
             max_object: if has_disks { max_object.min(config.memory.0 / 4) } else { max_object },
         };
         let is_new = open.is_none();
-        let (store, values) = match open {
+        let (store, remote) = match open {
             Some(open) => open,
             None => {
                 let failed = |source| StoreError { name: name.to_owned(), source };
-                let Behind { tiers, values } = behind(config, surroundings).map_err(failed)?;
+                let Behind { tiers, remote } = behind((name, config), surroundings).map_err(failed)?;
                 // Nobody uses it yet.
-                values.iter().for_each(|values| values.serve(Arc::clone(&hosts)));
-                (Store::in_front_of(&settings, tiers), values)
+                remote.iter().for_each(|remote| remote.serve(&hosts));
+                (Store::in_front_of(&settings, tiers), remote)
             }
         };
-        let known = KnownStore { store, values, config: config.clone() };
+        let known = KnownStore { store, remote, config: config.clone() };
         Ok(Self { known, settings, open_files, hosts, is_new })
     }
 
@@ -99,7 +153,7 @@ impl DraftStore {
     pub(super) fn commit(self) -> KnownStore {
         self.known.store.resize(&self.settings);
         self.known.store.limit_files(self.open_files);
-        self.known.values.iter().for_each(|values| values.serve(Arc::clone(&self.hosts)));
+        self.known.remote.iter().for_each(|remote| remote.serve(&self.hosts));
         if let Some(config) = &self.known.config.files {
             let max_object = self.known.config.max_object_bytes();
             self.known.store.resize_tiers(&TierCaps {
@@ -148,23 +202,32 @@ fn layout(config: &larder_config::Store) -> Layout {
 /// What is behind the memory of a store.
 struct Behind {
     tiers: Vec<Arc<StoreTier>>,
-    /// The one of them that is values.
-    values: Option<Arc<Values>>,
+    /// The one of them that lies in other programs' memory.
+    remote: Option<RemoteTier>,
 }
 
-/// What is behind the memory of a store: plain files, values, disks, or nothing.
-fn behind(config: &larder_config::Store, surroundings: &Surroundings<'_>) -> Result<Behind, TierError> {
-    let Surroundings { clock, diagnostics, open_files } = *surroundings;
+/// What is behind the memory of a store: plain files, values, records, disks, or nothing.
+fn behind(
+    (name, config): (&str, &larder_config::Store),
+    surroundings: &Surroundings<'_>,
+) -> Result<Behind, TierError> {
+    let Surroundings { clock, diagnostics, open_files, standing, prefix } = *surroundings;
     let max_object = config.max_object_bytes();
     if let Some(files) = &config.files {
         let files = open_file_store(files, max_object, clock, open_files)?;
-        return Ok(Behind { tiers: vec![files as Arc<StoreTier>], values: None });
+        return Ok(Behind { tiers: vec![files as Arc<StoreTier>], remote: None });
     }
-    if let Some(values) = values::start(config, clock, diagnostics)? {
-        return Ok(Behind { tiers: vec![Arc::clone(&values) as Arc<StoreTier>], values: Some(values) });
+    let values = values::start(config, clock, diagnostics)?.map(RemoteTier::Values);
+    let records = || records::start((name, config, prefix), standing, clock, diagnostics);
+    let remote = match values {
+        Some(values) => Some(values),
+        None => records()?.map(RemoteTier::Records),
+    };
+    if let Some(remote) = remote {
+        return Ok(Behind { tiers: vec![remote.tier()], remote: Some(remote) });
     }
     let disks = disks(config, clock, open_files).map(|disks| disks as Arc<StoreTier>);
-    Ok(Behind { tiers: disks.into_iter().collect(), values: None })
+    Ok(Behind { tiers: disks.into_iter().collect(), remote: None })
 }
 
 /// The disks of a store. They are opened once it is known what they have missed.

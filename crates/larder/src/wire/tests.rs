@@ -241,9 +241,9 @@ fn values_are_for_the_hosts_of_the_sites_that_use_their_store() {
     let mut wiring = wiring(metrics);
     let (settings, draft) = wiring.draft(&config, &Shares::unlimited()).unwrap();
     assert_eq!(settings.stores.iter().filter(|store| store.asks_anew()).count(), 1);
-    assert!(wiring.values().is_empty());
+    assert!(wiring.remote_tiers().is_empty());
     wiring.commit(draft, &Shares::unlimited());
-    assert_eq!(wiring.values()[0].0, "values");
-    let reports = wiring.values()[0].1.reports();
+    assert_eq!(wiring.remote_tiers()[0].0, "values");
+    let reports = wiring.remote_tiers()[0].1.reports();
     assert_eq!((reports[0].server.as_str(), reports[0].is_up), ("127.0.0.1:1", true));
 }

@@ -33,6 +33,7 @@ pub(super) fn start(
         (None, Some(redis)) => in_redis(redis, max_object),
         (None, None) => return Ok(None),
     };
+    // Records of larder's own are no values.
     let Some((_, said)) = config.values() else { return Ok(None) };
     Values::start(settings(said, max_object), servers, Arc::new(SystemNames), clock, diagnostics).map(Some)
 }
@@ -72,7 +73,7 @@ fn in_memcached(config: &Memcached, max_object: u64) -> Result<RemoteSettings, R
 }
 
 fn in_redis(config: &Redis, max_object: u64) -> RemoteSettings {
-    RemoteSettings::Redis(redis(&config.url, config.values.timeout, max_object))
+    RemoteSettings::Redis(redis(&config.url, config.timeout, max_object))
 }
 
 /// How a server is reached.

@@ -28,6 +28,7 @@ mod plain_files_invalidated;
 #[path = "../process/mod.rs"]
 mod process;
 mod ranges;
+mod records;
 mod slow_reader;
 mod slow_readers;
 mod uploads;

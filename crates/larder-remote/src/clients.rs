@@ -1,4 +1,4 @@
-//! Where the values lie. Nothing here knows what kind of server that is.
+//! The values of one store, as all workers use them.
 //!
 //! In: names and values. Out: what look-ups came to, and what was queued. Each worker has a client of its own, told apart by its
 //! runtime, because a connection belongs to the runtime that polls it. A name becomes a key that the server takes.
@@ -11,35 +11,44 @@ use bytes::Bytes;
 use foldhash::fast::RandomState;
 use larder_http::time::Clock;
 use larder_observe::{Diagnostics, Exposition};
-use larder_remote::{
-    Client, Failure, Found, LookedUp, RemoteError, RemoteSettings, RemoteStore, Resolve, ServerReport, Unfit,
-};
-use larder_tier::rank::{Rank, RankedRwLock};
+use parking_lot::RwLock;
 use tokio::runtime::{Handle, Id};
 
-/// The servers of one store.
-pub(crate) struct Servers {
+use crate::address::Resolve;
+use crate::client::{Client, Found, LookedUp};
+use crate::error::{Failure, RemoteError, Unfit};
+use crate::metrics::ServerReport;
+use crate::queue::Offered;
+use crate::settings::RemoteSettings;
+use crate::store::RemoteStore;
+
+/// See the head of the file.
+pub struct Clients {
     store: Arc<RemoteStore>,
     /// By the runtime that asks. Held for a look, and once per runtime for a change.
-    clients: RankedRwLock<HashMap<Id, Arc<Client>, RandomState>>,
+    clients: RwLock<HashMap<Id, Arc<Client>, RandomState>>,
 }
 
-impl Servers {
-    pub(crate) fn start(
+impl Clients {
+    /// Starts what writes. No server is connected before something is asked or written.
+    ///
+    /// # Errors
+    /// The settings are outside of their bounds, or there is no thread.
+    pub fn start(
         settings: RemoteSettings,
         names: Arc<dyn Resolve>,
         clock: &Clock,
         diagnostics: &Diagnostics,
     ) -> Result<Self, RemoteError> {
         let store = RemoteStore::start(settings, names, clock.clone(), diagnostics)?;
-        Ok(Self { store, clients: RankedRwLock::new(Rank::Leaf, HashMap::default()) })
+        Ok(Self { store, clients: RwLock::default() })
     }
 
     /// Looks a value up, and hands it to `judge`, which says what it is or why it is not used.
     ///
     /// # Cancel safety
     /// Dropped, the reply is for nobody.
-    pub(crate) async fn look_up<T>(
+    pub async fn look_up<T>(
         &self,
         name: &Bytes,
         judge: impl FnOnce(Found) -> Result<T, Unfit>,
@@ -60,24 +69,20 @@ impl Servers {
     }
 
     /// Queues a value, which stays for `lifetime`. Where there is no room, or the server fails, that is counted.
-    pub(crate) fn set(&self, name: &Bytes, value: Bytes, lifetime: Duration) {
-        self.store.set(&self.store.key(name.clone()), value, lifetime);
+    pub fn set(&self, name: &Bytes, value: Bytes, lifetime: Duration) -> Offered {
+        self.store.set(&self.store.key(name.clone()), value, lifetime)
     }
 
     /// Queues a deletion behind it; `then` is called when it is confirmed.
     ///
     /// # Errors
     /// The queue has no room.
-    pub(crate) fn delete(
-        &self,
-        name: &Bytes,
-        then: impl FnOnce() + Send + 'static,
-    ) -> Result<(), RemoteError> {
+    pub fn delete(&self, name: &Bytes, then: impl FnOnce() + Send + 'static) -> Result<(), RemoteError> {
         self.store.delete_then(&self.store.key(name.clone()), then)
     }
 
     /// The same where the server is asked at the moment, and nothing depends on it.
-    pub(crate) fn delete_if_up(&self, name: &Bytes) {
+    pub fn delete_if_up(&self, name: &Bytes) {
         let key = self.store.key(name.clone());
         if self.store.is_asked(&key) {
             let _ = self.store.delete_then(&key, || ());
@@ -85,32 +90,34 @@ impl Servers {
     }
 
     /// Waits until all that was queued is carried out.
-    pub(crate) fn drained(&self, limit: Duration) -> bool {
+    pub fn drained(&self, limit: Duration) -> bool {
         self.store.drained(limit)
     }
 
-    pub(crate) fn reports(&self) -> Vec<ServerReport> {
+    /// The figures of the servers.
+    pub fn reports(&self) -> Vec<ServerReport> {
         self.store.reports()
     }
 
-    pub(crate) fn expose(&self, store: &str, out: &mut Exposition) {
+    /// Adds all samples; `store` is what they call the store.
+    pub fn expose(&self, store: &str, out: &mut Exposition) {
         self.store.expose(store, out);
     }
 
     /// All of them, in words.
-    pub(crate) fn told(&self) -> Vec<String> {
+    pub fn told(&self) -> Vec<String> {
         self.store.told()
     }
 
     /// The one that has a name, in words.
-    pub(crate) fn told_of(&self, name: &Bytes) -> Option<String> {
+    pub fn told_of(&self, name: &Bytes) -> Option<String> {
         let key = self.store.key(name.clone());
         let server = self.store.told_of(&key)?;
         Some(format!("{server}, {}", key.as_bytes().escape_ascii()))
     }
 }
 
-impl std::fmt::Debug for Servers {
+impl std::fmt::Debug for Clients {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.store.fmt(f)
     }

@@ -1,0 +1,177 @@
+//! A record for a request.
+//!
+//! In: a key, and a request. Out: the response that some larder of the fleet has fetched, with the number by which it is judged here; or
+//! nothing. Where responses vary, what lies under the key says by which fields, and the record of this request lies under
+//! their values: two calls. The pieces of a long body follow, four at a time. All of it together takes no longer than the time limit.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use http::header::{AUTHORIZATION, VARY};
+use http::{HeaderMap, HeaderValue, Method};
+use larder_cache::{CachePolicy, StoredHead, VaryNames};
+use larder_http::message::RequestHead;
+use larder_http::time::Now;
+use larder_remote::{LookedUp, Unfit};
+use larder_tier::fill::BoxFuture;
+use larder_tier::{Ask, Asked, CacheKey, FetchedRecord, Find, FoundValue, TargetUri};
+use tokio::time::timeout;
+
+use crate::record::{self, Found, Record, RecordBody};
+use crate::refusals::Refusal;
+use crate::{HttpCaching, Records};
+
+/// Pieces that are asked for at once.
+const PIECES_AT_ONCE: usize = 4;
+
+impl Find<HttpCaching> for Records {}
+
+impl Ask<HttpCaching> for Records {
+    fn is_asked_anew(&self) -> bool {
+        true
+    }
+
+    fn holds_records(&self) -> bool {
+        true
+    }
+
+    fn may_ask(&self, request: &RequestHead, _policy: &CachePolicy) -> bool {
+        matches!(request.method, Method::GET | Method::HEAD) && !request.fields.contains_key(AUTHORIZATION)
+    }
+
+    fn asks_within(&self) -> Duration {
+        self.settings.timeout
+    }
+
+    fn ask<'a>(
+        &'a self,
+        key: &'a CacheKey,
+        request: &'a RequestHead,
+        _policy: &'a CachePolicy,
+    ) -> BoxFuture<'a, Asked<HttpCaching>> {
+        Box::pin(async move {
+            let found = timeout(self.settings.timeout, self.find(key, request)).await;
+            match found.ok().flatten() {
+                Some(value) => Asked::Found(Box::new(value)),
+                // What memory has is judged by its own age, whatever lies there.
+                None => Asked::Unusable,
+            }
+        })
+    }
+
+    /// Whether nothing under the base was removed that the fetch of what has this number may have missed.
+    fn is_current(&self, key: &CacheKey, ticket: u64) -> bool {
+        self.removed.is_newer(key.hash(), ticket)
+    }
+
+    fn servers(&self) -> Vec<String> {
+        self.servers.told()
+    }
+
+    fn server_of(&self, key: &CacheKey, _request: &RequestHead) -> Option<String> {
+        self.servers.told_of(&self.names.of_key(key))
+    }
+}
+
+impl Records {
+    async fn find(&self, key: &CacheKey, request: &RequestHead) -> Option<FoundValue<HttpCaching>> {
+        let record = match self.read(key, &self.names.of_key(key)).await? {
+            Found::Response(record) => record,
+            Found::Varies(names) => {
+                let names = vary_names(&names)?;
+                let values = names.secondary(&request.fields);
+                match self.read(key, &self.names.of_variant(key, values.as_bytes())).await? {
+                    Found::Response(record) => record,
+                    Found::Varies(_) => return None,
+                }
+            }
+        };
+        let used = self.used(key, &record).await;
+        used.map_err(|refusal| self.refusals.note(refusal)).ok()
+    }
+
+    /// What lies under a name, if it is of `key`.
+    async fn read(&self, key: &CacheKey, name: &Bytes) -> Option<Found> {
+        let read = |found: larder_remote::Found| {
+            record::read(key, &found.body).map_err(|refusal| {
+                self.refusals.note(refusal);
+                Unfit::Malformed
+            })
+        };
+        match self.servers.look_up(name, read).await {
+            LookedUp::Found(found) => Some(found),
+            LookedUp::Absent | LookedUp::Unfit(_) | LookedUp::Skipped | LookedUp::Failed(_) => None,
+        }
+    }
+
+    /// The response that a record is, if it may be used here.
+    async fn used(&self, key: &CacheKey, record: &Record) -> Result<FoundValue<HttpCaching>, Refusal> {
+        // Before its body is fetched. That it is still so when it is in memory is seen there.
+        let number = self.standing.number_of(record.position).ok_or(Refusal::Position)?;
+        if !self.removed.is_newer(key.hash(), number) {
+            return Err(Refusal::Invalidated);
+        }
+        let now = self.clock.now();
+        let received = received(record, now, self.standing.server_now().ok_or(Refusal::Clock)?);
+        let head = head(key, record, now, received).ok_or(Refusal::Damaged)?;
+        let body = match &record.body {
+            RecordBody::Inline(body) => vec![body.clone()],
+            RecordBody::Pieces { id, lengths } => self.pieces(*id, lengths).await?,
+        };
+        let fetched = FetchedRecord { number, took: record.took };
+        Ok(FoundValue { head, body, ticket: number, record: Some(fetched) })
+    }
+
+    async fn pieces(&self, id: u128, lengths: &[u32]) -> Result<Vec<Bytes>, Refusal> {
+        let total: u64 = lengths.iter().copied().map(u64::from).sum();
+        if total > self.settings.max_object {
+            return Err(Refusal::Incomplete);
+        }
+        let mut pieces = Vec::with_capacity(lengths.len());
+        let numbered: Vec<(usize, u32)> = lengths.iter().copied().enumerate().collect();
+        for some in numbered.chunks(PIECES_AT_ONCE) {
+            let some = some.iter().map(|(number, length)| self.piece(id, *number, *length));
+            for piece in join_all(some).await {
+                pieces.push(piece?);
+            }
+        }
+        Ok(pieces)
+    }
+
+    async fn piece(&self, id: u128, number: usize, length: u32) -> Result<Bytes, Refusal> {
+        let read = |found: larder_remote::Found| {
+            record::read_piece(&found.body, length).map_err(|_| Unfit::Malformed)
+        };
+        match self.servers.look_up(&self.names.of_piece(id, number), read).await {
+            LookedUp::Found(piece) => Ok(piece),
+            LookedUp::Unfit(_) => Err(Refusal::Damaged),
+            LookedUp::Absent | LookedUp::Skipped | LookedUp::Failed(_) => Err(Refusal::Incomplete),
+        }
+    }
+}
+
+/// The names of fields, as a record has them.
+fn vary_names(names: &Bytes) -> Option<VaryNames> {
+    let mut fields = HeaderMap::new();
+    fields.insert(VARY, HeaderValue::from_maybe_shared(names.clone()).ok()?);
+    VaryNames::of(&fields)
+}
+
+/// When the head of a record arrived, on this larder's clocks. `None`: before their beginning.
+fn received(record: &Record, now: Now, server_now: Duration) -> Option<Now> {
+    // What is from the future by a little was received now: clocks are compared once a second.
+    let age = server_now.saturating_sub(record.received);
+    let age_ms = u64::try_from(age.as_millis()).ok()?;
+    Some(Now {
+        wall: larder_http::time::WallTime(now.wall.0.checked_sub(age_ms)?),
+        monotonic: now.monotonic.checked_sub(age)?,
+    })
+}
+
+fn head(key: &CacheKey, record: &Record, now: Now, received: Option<Now>) -> Option<StoredHead> {
+    let uri = TargetUri::of_key(key)?;
+    let authority = Bytes::copy_from_slice(uri.authority.as_bytes());
+    let authority = larder_http::authority::Authority::parse(authority, uri.scheme).ok()?;
+    StoredHead::from_bytes_received(&record.head, now, |_| received, (uri.scheme, &authority)).ok()
+}

@@ -1,0 +1,27 @@
+//! What the fuzz targets call.
+//!
+//! In: bytes as they might lie in Redis. Out: what they are read as, written again; and the same bytes with the checksum that they
+//! would need.
+
+use bytes::Bytes;
+use larder_tier::CacheKey;
+
+use crate::record::{self, Found};
+
+/// What lies under the name of a key, written again; `None` where it is refused.
+pub fn rewritten(key: &CacheKey, bytes: &Bytes) -> Option<Bytes> {
+    Some(match record::read(key, bytes).ok()? {
+        Found::Response(read) => record::response(key, &read),
+        Found::Varies(names) => record::varies(key, std::str::from_utf8(&names).ok()?),
+    })
+}
+
+/// A piece of a body with this length, written again; `None` where it is refused.
+pub fn rewritten_piece(bytes: &Bytes, length: u32) -> Option<Bytes> {
+    Some(record::piece(&record::read_piece(bytes, length).ok()?))
+}
+
+/// The frame of a record under a key around `rest`, with a right checksum: a response, or else the names of fields.
+pub fn framed(key: &CacheKey, is_response: bool, rest: &[u8]) -> Bytes {
+    record::framed(key, is_response, rest)
+}

@@ -1,0 +1,181 @@
+//! What larder writes there.
+//!
+//! In: a response that memory has taken, under the lock of memory's shard. Out: its record in the queue, with the position of its
+//! fetch in the fleet's log; nothing waits. The pieces of a long body are queued before the record that names them. Where one has no
+//! room, the record is not written, and the pieces go when their time is over.
+//! Without a lease nothing is written: nobody knows then what the fetch has missed.
+//! No body is filled here while it arrives: what has no room in memory is not shared.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use larder_cache::StoredHead;
+use larder_remote::Offered;
+use larder_tier::{CacheKey, Entry, Fill, Keep};
+
+use crate::record::{self, INLINE_MAX_BYTES, PART_MAX_BYTES, PIECE_MAX_BYTES, Record, RecordBody};
+use crate::refusals::NotShared;
+use crate::{HttpCaching, Records};
+
+/// The least lifetime of what is shared.
+const LIFETIME_MIN: Duration = Duration::from_secs(1);
+/// The longest that anything stays there.
+const STAYS_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
+/// How long it is known by which fields responses vary, at least.
+const VARIES_STAYS_MIN: Duration = Duration::from_secs(24 * 3600);
+/// A head and a key that are longer are not shared.
+const HEAD_MAX_BYTES: usize = PART_MAX_BYTES - INLINE_MAX_BYTES - 4096;
+/// A chunk that is shorter is put together with its neighbours.
+const CHUNK_MIN_BYTES: usize = 64 << 10;
+
+impl Keep<HttpCaching> for Records {
+    /// It is no place for what memory has no room for.
+    fn takes(&self, _key: &CacheKey, _head: Option<&StoredHead>) -> bool {
+        false
+    }
+
+    fn max_object(&self) -> u64 {
+        0
+    }
+
+    fn begin_fill(self: Arc<Self>, _key: &CacheKey, _declared: Option<u64>) -> Option<Box<dyn Fill>> {
+        None
+    }
+
+    fn put(self: Arc<Self>, entry: &Entry<'_, StoredHead>) {
+        if let Err(why) = self.write(entry) {
+            self.refusals.note_not_shared(why);
+        }
+    }
+
+    /// What is not to be used is told by the log, and what took its place has its name.
+    fn forget(&self, _key: &CacheKey, _identity: u64) {}
+
+    fn discard(&self, key: &CacheKey, goes: &dyn Fn(Option<&larder_tier::Memo>) -> bool) {
+        if !key.is_of_parts() && goes(None) {
+            self.servers.delete_if_up(&self.names.of_key(key));
+        }
+    }
+}
+
+impl Records {
+    /// How long the record of a response with this head stays, if there is to be one.
+    ///
+    /// # Errors
+    /// There is not.
+    pub(crate) fn is_fit(&self, key: &CacheKey, head: &StoredHead) -> Result<Duration, NotShared> {
+        if head.part.is_some() || key.is_of_parts() {
+            return Err(NotShared::Part);
+        }
+        let left = head.freshness.remaining(self.clock.now());
+        if head.freshness.no_cache || left < LIFETIME_MIN {
+            return Err(NotShared::Lifetime);
+        }
+        Ok(left.saturating_add(head.stale.longest_window()).min(STAYS_MAX))
+    }
+
+    fn write(&self, entry: &Entry<'_, StoredHead>) -> Result<(), NotShared> {
+        let (names, key) = (&self.names, entry.key);
+        let stays = self.is_fit(key, entry.head)?;
+        if !entry.is_in_memory || entry.length > self.settings.max_object {
+            return Err(NotShared::Length);
+        }
+        let position = self.standing.position_of(entry.number).ok_or(NotShared::Position)?;
+        let server_now = self.standing.server_now().ok_or(NotShared::Position)?;
+        let head = Bytes::from((entry.head_bytes)());
+        if head.len() + key.bytes().len() > HEAD_MAX_BYTES {
+            return Err(NotShared::Length);
+        }
+        let received = server_now.saturating_sub(entry.head.freshness.resident(self.clock.now()));
+        let body = self.write_body(entry, stays)?;
+        let record = Record { position, received, took: entry.took, head, body };
+        let record = record::response(key, &record);
+        let vary = &entry.head.vary;
+        if vary.names().is_empty() {
+            return self.queue(&names.of_key(key), record, stays);
+        }
+        self.queue(&names.of_variant(key, vary.key().as_bytes()), record, stays)?;
+        let fields: Vec<&str> = vary.names().names().iter().map(http::HeaderName::as_str).collect();
+        let varies = record::varies(key, &fields.join(","));
+        self.queue(&names.of_key(key), varies, stays.max(VARIES_STAYS_MIN))
+    }
+
+    fn queue(&self, name: &Bytes, value: Bytes, stays: Duration) -> Result<(), NotShared> {
+        match self.servers.set(name, value, stays) {
+            Offered::Queued => Ok(()),
+            Offered::Failing | Offered::TooLarge | Offered::TooShort | Offered::Full => Err(NotShared::Queue),
+        }
+    }
+
+    /// Writes the pieces of a body that is not in the record itself.
+    fn write_body(&self, entry: &Entry<'_, StoredHead>, stays: Duration) -> Result<RecordBody, NotShared> {
+        if entry.length <= INLINE_MAX_BYTES as u64 {
+            let body = match entry.chunks {
+                [only] => only.clone(),
+                chunks => chunks.concat().into(),
+            };
+            return Ok(RecordBody::Inline(body));
+        }
+        let id = draw().ok_or(NotShared::Queue)?;
+        let mut lengths = Vec::new();
+        for (number, piece) in pieces(entry.chunks).enumerate() {
+            lengths.push(u32::try_from(piece.len()).map_err(|_| NotShared::Length)?);
+            self.queue(&self.names.of_piece(id, number), record::piece(&piece), stays)?;
+        }
+        Ok(RecordBody::Pieces { id, lengths })
+    }
+}
+
+/// A body in pieces: none is longer than [`PIECE_MAX_BYTES`], and few are short.
+fn pieces(chunks: &[Bytes]) -> impl Iterator<Item = Bytes> {
+    let mut rest = chunks.iter().flat_map(|chunk| {
+        let parts = chunk.len().div_ceil(PIECE_MAX_BYTES);
+        (0..parts).map(move |part| {
+            let start = part * PIECE_MAX_BYTES;
+            chunk.slice(start..chunk.len().min(start + PIECE_MAX_BYTES))
+        })
+    });
+    let mut next = None;
+    std::iter::from_fn(move || {
+        let first = next.take().or_else(|| rest.next())?;
+        if first.len() >= CHUNK_MIN_BYTES {
+            return Some(first);
+        }
+        let mut joined = first.to_vec();
+        for part in rest.by_ref() {
+            if joined.len() + part.len() > PIECE_MAX_BYTES {
+                next = Some(part);
+                break;
+            }
+            joined.extend_from_slice(&part);
+        }
+        Some(joined.into())
+    })
+}
+
+/// A number that no other record has.
+fn draw() -> Option<u128> {
+    let mut bytes = [0; 16];
+    ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut bytes).ok()?;
+    Some(u128::from_le_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn pieces_are_the_body_and_none_is_too_long(lengths in proptest::collection::vec(0usize..700_000, 0..8)) {
+            let chunks: Vec<Bytes> = lengths.iter().map(|length| Bytes::from(vec![*length as u8; *length])).collect();
+            let pieces: Vec<Bytes> = pieces(&chunks).collect();
+            prop_assert_eq!(pieces.concat(), chunks.concat());
+            prop_assert!(pieces.iter().all(|piece| (1..=PIECE_MAX_BYTES).contains(&piece.len())));
+            let total: usize = lengths.iter().sum();
+            prop_assert!(pieces.len() <= chunks.len() + total / PIECE_MAX_BYTES + 1);
+        }
+    }
+}

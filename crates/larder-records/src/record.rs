@@ -1,0 +1,305 @@
+//! A record as it lies in Redis.
+//!
+//! In: a stored response with the position of its fetch, or the bytes of a record. Out: the other. A body of up to [`INLINE_MAX_BYTES`]
+//! is in the record; a longer one lies in pieces beside it, which are written before the record is.
+//! Bytes come from a server that others may write to, and may be anything: reading checks each length and the checksum, and refuses
+//! what this version did not write. All numbers are little-endian.
+//!
+//! ```text
+//!   "lrdr"  format  kind  CRC-32 of all that follows
+//!   base of the key, variant of the key: length and bytes each
+//!   kind 1: log, entry, received (ms), took (ms), head, length of the body, pieces: id, and the length of each; else the body
+//!   kind 2: names of the fields by which the responses under this key vary
+//! ```
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use larder_fleet::{Epoch, Position};
+use larder_tier::CacheKey;
+use larder_tier::format::{Put, Take, crc};
+
+use crate::refusals::Refusal;
+
+/// The longest body that is in the record itself.
+pub(crate) const INLINE_MAX_BYTES: usize = 256 << 10;
+/// The longest piece of a longer one.
+pub(crate) const PIECE_MAX_BYTES: usize = 256 << 10;
+/// The largest string that is written: a record with its head and its key.
+pub(crate) const PART_MAX_BYTES: usize = 1 << 20;
+
+const MAGIC: &[u8; 4] = b"lrdr";
+const FORMAT: u8 = 1;
+const RESPONSE: u8 = 1;
+const VARIES: u8 = 2;
+/// Magic, format, kind.
+const FRONT_BYTES: usize = 6;
+/// The same with the checksum.
+const FRAME_BYTES: usize = FRONT_BYTES + 4;
+/// The most pieces that any record has.
+const PIECES_MAX: usize = 4096;
+
+/// A response, without its body where that lies in pieces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    /// How far its fetcher had applied the log when the fetch began.
+    pub(crate) position: Position,
+    /// When its head arrived, by the server's clock.
+    pub(crate) received: Duration,
+    /// How long its fetch took.
+    pub(crate) took: Duration,
+    /// Its head, as `larder-cache` writes it.
+    pub(crate) head: Bytes,
+    /// Its body.
+    pub(crate) body: RecordBody,
+}
+
+/// A body, or where it lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RecordBody {
+    Inline(Bytes),
+    Pieces { id: u128, lengths: Vec<u32> },
+}
+
+/// What lies under the name of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Response(Record),
+    /// The responses vary by these fields: names, joined by commas.
+    Varies(Bytes),
+}
+
+/// Writes a response.
+pub(crate) fn response(key: &CacheKey, record: &Record) -> Bytes {
+    let mut out = begin(RESPONSE, key);
+    out.extend_from_slice(&record.position.epoch.0.to_le_bytes());
+    out.put_u64(record.position.sequence);
+    out.put_u64(millis(record.received));
+    out.put_u64(millis(record.took));
+    push(&mut out, &record.head);
+    match &record.body {
+        RecordBody::Inline(body) => {
+            out.put_u32(0);
+            out.extend_from_slice(body);
+        }
+        RecordBody::Pieces { id, lengths } => {
+            out.put_u32(u32::try_from(lengths.len()).unwrap_or(u32::MAX));
+            out.extend_from_slice(&id.to_le_bytes());
+            lengths.iter().for_each(|length| out.put_u32(*length));
+        }
+    }
+    end(out)
+}
+
+/// Writes by what fields the responses under a key vary.
+pub(crate) fn varies(key: &CacheKey, names: &str) -> Bytes {
+    let mut out = begin(VARIES, key);
+    out.extend_from_slice(names.as_bytes());
+    end(out)
+}
+
+/// Writes a piece of a body.
+pub(crate) fn piece(bytes: &[u8]) -> Bytes {
+    let mut out = Vec::with_capacity(4 + bytes.len());
+    out.put_u32(crc(bytes));
+    out.extend_from_slice(bytes);
+    out.into()
+}
+
+/// Reads a piece that has this length.
+pub(crate) fn read_piece(bytes: &Bytes, length: u32) -> Result<Bytes, Refusal> {
+    let mut take = Take(bytes);
+    let sum = take.u32().ok_or(Refusal::Damaged)?;
+    match take.0.len() == length as usize && crc(take.0) == sum {
+        true => Ok(bytes.slice_ref(take.0)),
+        false => Err(Refusal::Damaged),
+    }
+}
+
+/// Reads what lies under the name of `key`.
+pub(crate) fn read(key: &CacheKey, bytes: &Bytes) -> Result<Found, Refusal> {
+    let (magic, rest) = bytes.split_at_checked(MAGIC.len()).ok_or(Refusal::Damaged)?;
+    if magic != MAGIC {
+        return Err(Refusal::Damaged);
+    }
+    let mut take = Take(rest);
+    let (format, kind) = take.u8().zip(take.u8()).ok_or(Refusal::Damaged)?;
+    if format != FORMAT {
+        return Err(Refusal::Format);
+    }
+    let sum = take.u32().ok_or(Refusal::Damaged)?;
+    if crc(take.0) != sum_of(sum, kind) {
+        return Err(Refusal::Damaged);
+    }
+    let is_key = |take: &mut Take<'_>| {
+        let (base, variant) = (block(take)?, block(take)?);
+        Some(base == key.base() && variant == key.variant())
+    };
+    match is_key(&mut take) {
+        Some(true) => {}
+        Some(false) => return Err(Refusal::OtherKey),
+        None => return Err(Refusal::Damaged),
+    }
+    match kind {
+        RESPONSE => read_response(bytes, take).map(Found::Response).ok_or(Refusal::Damaged),
+        VARIES => Ok(Found::Varies(bytes.slice_ref(take.0))),
+        _ => Err(Refusal::Damaged),
+    }
+}
+
+fn read_response(all: &Bytes, mut take: Take<'_>) -> Option<Record> {
+    let position = Position { epoch: Epoch(wide(&mut take)?), sequence: take.u64()? };
+    let received = Duration::from_millis(take.u64()?);
+    let took = Duration::from_millis(take.u64()?);
+    let head = all.slice_ref(block(&mut take)?);
+    let body = match take.u32()? as usize {
+        0 => RecordBody::Inline(all.slice_ref(take.0)),
+        count if count <= PIECES_MAX => {
+            let id = wide(&mut take)?;
+            let lengths: Vec<u32> = (0..count).map(|_| take.u32()).collect::<Option<_>>()?;
+            let is_right = take.0.is_empty()
+                && lengths.iter().all(|length| (1..=PIECE_MAX_BYTES).contains(&(*length as usize)));
+            is_right.then_some(RecordBody::Pieces { id, lengths })?
+        }
+        _ => return None,
+    };
+    Some(Record { position, received, took, head, body })
+}
+
+/// A frame with a right checksum around anything.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn framed(key: &CacheKey, is_response: bool, rest: &[u8]) -> Bytes {
+    let mut out = begin(if is_response { RESPONSE } else { VARIES }, key);
+    out.extend_from_slice(rest);
+    end(out)
+}
+
+fn begin(kind: u8, key: &CacheKey) -> Vec<u8> {
+    let mut out = MAGIC.to_vec();
+    out.extend_from_slice(&[FORMAT, kind]);
+    out.put_u32(0);
+    push(&mut out, key.base());
+    push(&mut out, key.variant());
+    out
+}
+
+fn end(mut out: Vec<u8>) -> Bytes {
+    let (front, rest) = out.split_at_mut(FRAME_BYTES);
+    let kind = front.get(FRONT_BYTES - 1).copied().unwrap_or(0);
+    let sum = sum_of(crc(rest), kind).to_le_bytes();
+    if let Some(place) = front.get_mut(FRONT_BYTES..) {
+        place.copy_from_slice(&sum);
+    }
+    out.into()
+}
+
+/// The checksum is of the kind as well: the same bytes may be read in both ways.
+fn sum_of(sum: u32, kind: u8) -> u32 {
+    sum ^ u32::from(kind).wrapping_mul(0x0101_0101)
+}
+
+fn push(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.put_u32(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+    out.extend_from_slice(bytes);
+}
+
+fn block<'a>(take: &mut Take<'a>) -> Option<&'a [u8]> {
+    let length = take.u32()? as usize;
+    take.bytes(length)
+}
+
+fn wide(take: &mut Take<'_>) -> Option<u128> {
+    Some(u128::from_le_bytes(take.bytes(16)?.try_into().ok()?))
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key() -> CacheKey {
+        let mut key = CacheKey::new("a.example", "/x?y");
+        key.push_part(b"http");
+        key
+    }
+
+    fn record(body: RecordBody) -> Record {
+        Record {
+            position: Position { epoch: Epoch(u128::MAX - 5), sequence: 77 },
+            received: Duration::from_millis(1_700_000_000_123),
+            took: Duration::from_millis(42),
+            head: Bytes::from_static(b"a head"),
+            body,
+        }
+    }
+
+    #[test]
+    fn what_was_written_is_read_again() {
+        let inline = RecordBody::Inline(Bytes::from_static(b"a body"));
+        let empty = RecordBody::Inline(Bytes::new());
+        let pieces = RecordBody::Pieces { id: 9, lengths: vec![PIECE_MAX_BYTES as u32, 1] };
+        for body in [inline, empty, pieces] {
+            let written = record(body);
+            assert_eq!(read(&key(), &response(&key(), &written)), Ok(Found::Response(written)));
+        }
+        let names = "accept-encoding,accept-language";
+        assert_eq!(read(&key(), &varies(&key(), names)), Ok(Found::Varies(names.into())));
+        let written = piece(b"0123");
+        assert_eq!(read_piece(&written, 4), Ok(Bytes::from_static(b"0123")));
+        assert_eq!(read_piece(&written, 3), Err(Refusal::Damaged));
+    }
+
+    #[test]
+    fn each_flipped_bit_and_each_cut_is_noticed() {
+        let all = [
+            response(&key(), &record(RecordBody::Inline(Bytes::from_static(b"a body")))),
+            response(&key(), &record(RecordBody::Pieces { id: 9, lengths: vec![5, 1] })),
+            varies(&key(), "accept-language"),
+        ];
+        for written in all {
+            for bit in 0..written.len() * 8 {
+                let mut flipped = written.to_vec();
+                flipped[bit / 8] ^= 1 << (bit % 8);
+                let is_read = read(&key(), &flipped.into());
+                assert!(matches!(is_read, Err(Refusal::Damaged | Refusal::Format)), "{bit}: {is_read:?}");
+            }
+            for length in 0..written.len() {
+                assert!(read(&key(), &written.slice(..length)).is_err(), "{length}");
+            }
+            let longer: Bytes = [&written[..], b"\0"].concat().into();
+            assert_eq!(read(&key(), &longer), Err(Refusal::Damaged));
+        }
+        let written = piece(b"0123");
+        for bit in 0..written.len() * 8 {
+            let mut flipped = written.to_vec();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(read_piece(&flipped.into(), 4), Err(Refusal::Damaged));
+        }
+    }
+
+    #[test]
+    fn the_record_of_another_key_is_not_used() {
+        let mut other = CacheKey::new("a.example", "/x?z");
+        other.push_part(b"http");
+        let written = response(&other, &record(RecordBody::Inline(Bytes::new())));
+        assert_eq!(read(&key(), &written), Err(Refusal::OtherKey));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            // With a right checksum as well.
+            let framed = end([&begin(RESPONSE, &key())[..], &bytes].concat());
+            for bytes in [Bytes::from(bytes), framed] {
+                let _ = read(&key(), &bytes);
+                let _ = read_piece(&bytes, 7);
+            }
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! How this larder stands in its fleet, as records need it.
+//!
+//! In: numbers of its invalidations, and positions in the fleet's log. Out: one for the other, and a clock that all members have in
+//! common.
+
+use std::time::Duration;
+
+use larder_fleet::Position;
+
+/// See the head of the file. Everything is `None` without a lease, and where there is no fleet.
+pub trait Standing: Send + Sync {
+    /// How far the log was applied here when the last invalidation had this number.
+    fn position_of(&self, number: u64) -> Option<Position>;
+
+    /// Whatever was invalidated here after this number may have been missed by a fetch at this position.
+    fn number_of(&self, position: Position) -> Option<u64>;
+
+    /// The time since 1970 by that clock.
+    fn server_now(&self) -> Option<Duration>;
+}

@@ -1,0 +1,118 @@
+//! Whatever becomes of Redis: no request fails, waits for longer than the limit, or gets what was purged.
+
+use std::time::{Duration, Instant};
+
+use super::{Scene, is_hit, together};
+use crate::support::until;
+
+#[tokio::test]
+async fn a_server_that_hangs_is_waited_for_as_long_as_the_limit_and_then_no_more() {
+    let scene = Scene::new();
+    let (first, second) = scene.two().await;
+    scene.fetched_by(&first, "/a").await;
+    second.get("/a").await;
+    scene.redis.stop();
+    assert!(is_hit(&second.get("/a").await), "what is in memory is not felt");
+    let mut longest = Duration::ZERO;
+    for number in 0..12 {
+        let begun = Instant::now();
+        let response = second.get(&format!("/other-{number}")).await;
+        longest = longest.max(begun.elapsed());
+        assert_eq!(response.status, 200);
+    }
+    // The limit is 200 ms; the machine may be busy.
+    assert!(longest < Duration::from_secs(1), "{longest:?}");
+    let begun = Instant::now();
+    for number in 0..20 {
+        assert_eq!(second.get(&format!("/later-{number}")).await.status, 200);
+    }
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}: it is left alone", begun.elapsed());
+    scene.redis.resume();
+    until("it shares again", async || {
+        let target = format!("/again-{}", scene.change());
+        first.get(&target).await;
+        is_hit(&second.get(&target).await)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_lay_in_a_server_that_lost_everything_is_fetched_anew_and_shared_again() {
+    let mut scene = Scene::new();
+    let (first, second) = scene.two().await;
+    scene.fetched_by(&first, "/a").await;
+    second.get("/a").await;
+    scene.redis.kill();
+    assert!(is_hit(&first.get("/a").await) && is_hit(&second.get("/a").await));
+    assert_eq!(first.get("/new").await.status, 200);
+    scene.redis.restart();
+    together(&[&first, &second]).await;
+    assert!(is_hit(&first.get("/a").await) && is_hit(&second.get("/a").await), "their own copies stay");
+    until("it shares again", async || {
+        let target = format!("/again-{}", scene.change());
+        first.get(&target).await;
+        is_hit(&second.get(&target).await)
+    })
+    .await;
+}
+
+/// A server that comes back with an older state has records from before purges that were complete.
+#[tokio::test]
+async fn records_of_a_former_log_are_not_used() {
+    let scene = Scene::new();
+    let (first, second) = scene.two().await;
+    scene.fetched_by(&first, "/a").await;
+    let name = scene.names().into_iter().find(|name| name.contains(":r:")).unwrap();
+    let record = scene.redis.raw().ask(&[b"DUMP", name.as_bytes()]).unwrap();
+    let now = scene.change();
+    assert_eq!(first.purge(r#"{"tags": ["page"]}"#).await.0, 200);
+    scene.ask(&["FLUSHALL"]);
+    let restored = scene.redis.raw().ask(&[b"RESTORE", name.as_bytes(), b"0", &record]);
+    assert_eq!(restored.as_deref(), Some(&b"+OK"[..]));
+    together(&[&first, &second]).await;
+    assert_eq!(second.state("/a").await, now);
+    assert!(second.refused("position").await >= 1);
+    let late = scene.larder("web-3").await;
+    assert_eq!(late.state("/a").await, now);
+}
+
+#[tokio::test]
+async fn without_a_lease_nothing_is_shared_and_nothing_of_others_is_used() {
+    let scene = Scene::new();
+    let (first, second) = scene.two().await;
+    scene.fetched_by(&first, "/a").await;
+    // The log hangs, and so do the records.
+    scene.redis.stop();
+    until("the leases are over", async || !first.has_lease().await && !second.has_lease().await).await;
+    let now = scene.change();
+    assert_eq!(second.state("/a").await, now, "it asks the origin");
+    assert_eq!(first.state("/a").await, now);
+    scene.redis.resume();
+    together(&[&first, &second]).await;
+    until("it shares again", async || {
+        let target = format!("/again-{}", scene.change());
+        first.get(&target).await;
+        is_hit(&second.get(&target).await)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_full_server_keeps_nobody_waiting() {
+    let scene = Scene::new();
+    let (first, second) = scene.two().await;
+    scene.ask(&["CONFIG", "SET", "maxmemory", "1"]);
+    for number in 0..10 {
+        let target = format!("/full-{number}");
+        assert_eq!((first.get(&target).await.status, second.get(&target).await.status), (200, 200));
+        assert!(is_hit(&first.get(&target).await));
+    }
+    scene.ask(&["CONFIG", "SET", "maxmemory", "0"]);
+    together(&[&first, &second]).await;
+    until("it shares again", async || {
+        let target = format!("/again-{}", scene.change());
+        first.get(&target).await;
+        is_hit(&second.get(&target).await)
+    })
+    .await;
+}

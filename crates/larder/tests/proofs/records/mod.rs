@@ -1,0 +1,221 @@
+//! Larders that share what they have stored through Debian's redis-server: what one has fetched, the others need not fetch; what was
+//! purged, none of them uses; and whatever becomes of Redis, no request fails or gets a wrong body.
+//!
+//! The origin stamps each body with the state of its data, and bodies tell which URL they are of.
+
+mod away;
+mod damaged;
+mod purged;
+mod used;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use larder_testkit::client::{Request, Response};
+use larder_testkit::origin::{Answer, Origin, Seen};
+use larder_testkit::redis::RedisServer;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::{Process, Signal, cache_status, connect, get, until, within, written};
+
+/// The shortest that a config may say.
+const LEASE: &str = "3s";
+
+/// An application, and a Redis.
+struct Scene {
+    redis: RedisServer,
+    origin: Origin,
+    state: Arc<AtomicU64>,
+}
+
+/// A member.
+struct Larder {
+    process: Process,
+    name: String,
+    _folder: TempDir,
+}
+
+/// What the application answers: a body of the length that the path ends with, which begins with the state and the target.
+fn answer(seen: &Seen, state: u64) -> Answer {
+    let target = seen.target.as_str();
+    let (path, _) = target.split_once('?').unwrap_or((target, ""));
+    let length: usize = path.rsplit('-').next().and_then(|digits| digits.parse().ok()).unwrap_or(0);
+    let language = seen.fields.first("accept-language").unwrap_or("none");
+    let mut body = format!("{state} {target} {language} ");
+    while body.len() < length {
+        let number = u32::try_from(body.len()).unwrap().wrapping_mul(2_654_435_761);
+        body.push_str(&format!("{number:08x}"));
+    }
+    if length > 0 {
+        body.truncate(length);
+    }
+    let tag = format!("ETag: \"{state}\"");
+    let of_path: &[&str] = match path {
+        "/private" => &["Cache-Control: private, max-age=3600"],
+        "/no-store" => &["Cache-Control: no-store"],
+        "/short" => &["Cache-Control: max-age=0, must-revalidate"],
+        "/soon" => &["Cache-Control: max-age=2"],
+        "/no-tag" => &["Cache-Control: max-age=3600", "Surrogate-Key: page"],
+        path if path.starts_with("/vary") => &["Cache-Control: max-age=3600", "Vary: Accept-Language"],
+        path if path.starts_with("/empty") => {
+            return Answer::new(200, &["Cache-Control: max-age=3600", "Surrogate-Key: page"], "");
+        }
+        _ => &["Cache-Control: max-age=3600", "Surrogate-Key: page"],
+    };
+    let fields: Vec<&str> = of_path.iter().copied().chain(["Content-Type: text/plain"]).collect();
+    let fields: Vec<&str> = match path {
+        "/no-tag" => fields,
+        _ => fields.into_iter().chain([tag.as_str()]).collect(),
+    };
+    Answer::new(200, &fields, &body)
+}
+
+impl Scene {
+    fn new() -> Self {
+        let state = Arc::new(AtomicU64::new(1));
+        let of_now = Arc::clone(&state);
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let choose = move |seen: &Seen| answer(seen, of_now.load(Ordering::SeqCst));
+        let origin = Origin::answering(any, Duration::from_secs(10), choose).unwrap();
+        Self { redis: RedisServer::start(), origin, state }
+    }
+
+    /// A member.
+    async fn larder(&self, name: &str) -> Larder {
+        self.with_site(name, "").await
+    }
+
+    /// The same with lines of its site.
+    async fn with_site(&self, name: &str, site: &str) -> Larder {
+        let url = format!("unix://{}", self.redis.socket().display());
+        let text = format!(
+            "listen = [\"127.0.0.1:0\"]\nadmin = \"127.0.0.1:0\"\nworkers = 2\n[origins.app]\nservers = [{:?}]\n\
+             [fleet]\nname = {name:?}\nlease = \"{LEASE}\"\nwait = \"20s\"\n\
+             [stores.default]\nmemory = \"64MiB\"\nredis = {url:?}\n[[site]]\norigin = \"app\"\n{site}\n",
+            self.origin.url()
+        );
+        let (folder, config) = written(&text);
+        let larder =
+            Larder { process: Process::run_config(&config).await, name: name.to_owned(), _folder: folder };
+        until("it has a lease", async || larder.has_lease().await).await;
+        larder
+    }
+
+    /// Two members that know of each other.
+    async fn two(&self) -> (Larder, Larder) {
+        let (first, second) = (self.larder("web-1").await, self.larder("web-2").await);
+        together(&[&first, &second]).await;
+        (first, second)
+    }
+
+    fn ask(&self, command: &[&str]) -> Option<String> {
+        let words: Vec<&[u8]> = command.iter().map(|word| word.as_bytes()).collect();
+        self.redis.raw().ask(&words).map(|reply| String::from_utf8_lossy(&reply).into_owned())
+    }
+
+    /// The names of what lies in Redis for the store.
+    fn names(&self) -> Vec<String> {
+        self.redis.names("larder:1:default:*")
+    }
+
+    fn change(&self) -> u64 {
+        self.state.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    fn asked(&self, target: &str) -> u64 {
+        self.origin.log().count_of(target)
+    }
+
+    /// A larder fetches, and its record is there.
+    async fn fetched_by(&self, larder: &Larder, target: &str) -> Response {
+        let before = larder.written().await;
+        let response = larder.get(target).await;
+        until("its record is there", async || {
+            let metrics = larder.process.metrics().await;
+            metrics.sum("larder_remote_writes_total") > before
+                && metrics.sum("larder_remote_queue_bytes") == 0
+        })
+        .await;
+        response
+    }
+}
+
+impl Larder {
+    async fn get(&self, target: &str) -> Response {
+        within(target, get(self.process.addr, target)).await
+    }
+
+    async fn ask(&self, request: &Request) -> Response {
+        within("an answer", async { connect(self.process.addr).await.exchange(request).await.unwrap() }).await
+    }
+
+    async fn state(&self, target: &str) -> u64 {
+        state(&self.get(target).await)
+    }
+
+    async fn admin(&self, request: &Request) -> (u16, Value) {
+        let answer = async { connect(self.process.admin).await.exchange(request).await.unwrap() };
+        let answer = within("the admin", answer).await;
+        (answer.status, serde_json::from_slice(&answer.body).unwrap_or_default())
+    }
+
+    /// A purge, and whether it is complete.
+    async fn purge(&self, what: &str) -> (u16, Value) {
+        let request =
+            Request::new("POST", "/api/v1/purges", "localhost").field("Content-Type", "application/json");
+        self.admin(&request.body(what.to_owned())).await
+    }
+
+    async fn fleet(&self) -> Value {
+        self.admin(&Request::new("GET", "/api/v1/fleet", "localhost")).await.1
+    }
+
+    async fn has_lease(&self) -> bool {
+        self.fleet().await["left_s"].as_f64().is_some_and(|left| left > 0.0)
+    }
+
+    /// Values that were written to Redis.
+    async fn written(&self) -> u64 {
+        self.process.metrics().await.sum("larder_remote_writes_total") as u64
+    }
+
+    /// Records that were not used for a reason.
+    async fn refused(&self, reason: &str) -> u64 {
+        let metrics = self.process.metrics().await;
+        let labels = format!("larder_records_refused_total{{store=\"default\",reason=\"{reason}\"}}");
+        metrics.value(&labels).unwrap_or_default() as u64
+    }
+
+    async fn stop(mut self) {
+        self.process.signal(Signal::TERM);
+        assert_eq!(self.process.end().await, 0, "{}: {:?}", self.name, self.process.stderr());
+    }
+}
+
+/// Waits until all see each other, and know that there is no other one.
+async fn together(larders: &[&Larder]) {
+    for larder in larders {
+        until("all are members", async || {
+            larder.has_lease().await
+                && larder.fleet().await["others"].as_array().unwrap().len() == larders.len() - 1
+        })
+        .await;
+    }
+    until("all members are known", async || larders[0].purge(r#"{"tags": ["nothing"]}"#).await.0 == 200)
+        .await;
+}
+
+/// The state that a body was stamped with.
+#[track_caller]
+fn state(response: &Response) -> u64 {
+    assert_eq!(response.status, 200, "{response}");
+    let end = response.body.iter().position(|byte| *byte == b' ').unwrap();
+    std::str::from_utf8(&response.body[..end]).unwrap().parse().unwrap()
+}
+
+fn is_hit(response: &Response) -> bool {
+    cache_status(response).contains("; hit")
+}
