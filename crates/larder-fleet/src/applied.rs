@@ -125,6 +125,15 @@ impl Applied {
         self.steps.push_back(Step { sequence: position.sequence, reached: number, known });
     }
 
+    /// Nothing of the log has been applied since it was reached last, and the last number is `number` now. What was counted meanwhile was no
+    /// purge of others, who need not know of it: such as that nothing was used for a while without asking the origin.
+    pub fn keep_up(&mut self, number: u64) {
+        let known = self.oldest_own().map_or(number, |before| number.min(before));
+        if let Some(last) = self.steps.back_mut() {
+            last.known = last.known.max(known);
+        }
+    }
+
     fn oldest_own(&self) -> Option<u64> {
         let own = self.own.values().map(|own| own.before);
         own.chain(self.announced.values().copied()).chain(self.owed).min()
@@ -241,6 +250,22 @@ mod tests {
         assert_eq!((applied.number_of(at(3)), applied.number_of(at(4))), (Some(10), Some(14)));
         // A fetch from before it is told from one that came after it.
         assert_eq!((applied.position_of(10), applied.position_of(14)), (Some(at(0)), Some(at(4))));
+    }
+
+    #[test]
+    fn what_only_this_larder_counts_ends_no_shared_response() {
+        let mut applied = Applied::default();
+        applied.restart(at(3), 10);
+        applied.keep_up(20);
+        assert_eq!((applied.number_of(at(3)), applied.number_of(at(2))), (Some(20), None));
+        // A fetch from before that was no later.
+        assert_eq!((applied.position_of(10), applied.position_of(9)), (Some(at(3)), None));
+        let announced = applied.announce(20);
+        applied.keep_up(30);
+        assert_eq!(applied.number_of(at(3)), Some(20));
+        applied.end(announced);
+        applied.keep_up(31);
+        assert_eq!(applied.number_of(at(3)), Some(31));
     }
 
     #[test]

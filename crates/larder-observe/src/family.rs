@@ -251,6 +251,9 @@ families! {
     RECORDS_REFUSED = "larder_records_refused_total" Counter "records" ["store", "reason"]
         "Shared responses that were found in Redis and not used."
         "`position` and `invalidated` come with purges and starts. `damaged` and `other-key` mean that something else writes there.";
+    RECORDS_LEADS = "larder_records_leads_total" Counter "fetches" ["store", "result"]
+        "Fetches before which it was asked whether another larder makes the same: `led` by this one, `waited` for another, `found` what had just come, `apart`."
+        "Many `apart`: responses that are not for others, or a Redis that fails.";
     RECORDS_NOT_SHARED = "larder_records_not_shared_total" Counter "responses" ["store", "reason"]
         "Stored responses of which no record was written to Redis."
         "`queue`: the server fails, or does not keep up. `position`: this larder had no lease when it fetched them.";

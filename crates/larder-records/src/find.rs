@@ -15,7 +15,7 @@ use larder_http::message::RequestHead;
 use larder_http::time::Now;
 use larder_remote::{LookedUp, Unfit};
 use larder_tier::fill::BoxFuture;
-use larder_tier::{Ask, Asked, CacheKey, FetchedRecord, Find, FoundValue, TargetUri};
+use larder_tier::{Ask, Asked, CacheKey, FetchedRecord, Find, FoundValue, Leading, TargetUri};
 use tokio::time::timeout;
 
 use crate::record::{self, Found, Record, RecordBody};
@@ -60,6 +60,15 @@ impl Ask<HttpCaching> for Records {
         })
     }
 
+    fn lead<'a>(
+        &'a self,
+        key: &'a CacheKey,
+        request: &'a RequestHead,
+        stored: Option<Now>,
+    ) -> BoxFuture<'a, Leading<HttpCaching>> {
+        Box::pin(self.lead_or_wait(key, request, stored))
+    }
+
     /// Whether nothing under the base was removed that the fetch of what has this number may have missed.
     fn is_current(&self, key: &CacheKey, ticket: u64) -> bool {
         self.removed.is_newer(key.hash(), ticket)
@@ -79,20 +88,39 @@ impl Records {
         let record = match self.read(key, &self.names.of_key(key)).await? {
             Found::Response(record) => record,
             Found::Varies(names) => {
-                let names = vary_names(&names)?;
-                let values = names.secondary(&request.fields);
-                match self.read(key, &self.names.of_variant(key, values.as_bytes())).await? {
+                let name = self.name_of_variant(key, &names, request)?;
+                match self.read(key, &name).await? {
                     Found::Response(record) => record,
                     Found::Varies(_) => return None,
                 }
             }
         };
-        let used = self.used(key, &record).await;
+        self.use_record(key, &record).await
+    }
+
+    /// The name of the record for a request, where responses under the key vary by these fields.
+    pub(crate) fn name_of_variant(
+        &self,
+        key: &CacheKey,
+        names: &Bytes,
+        request: &RequestHead,
+    ) -> Option<Bytes> {
+        let values = vary_names(names)?.secondary(&request.fields);
+        Some(self.names.of_variant(key, values.as_bytes()))
+    }
+
+    /// The response that a record is, if it may be used here; otherwise it is counted why not.
+    pub(crate) async fn use_record(
+        &self,
+        key: &CacheKey,
+        record: &Record,
+    ) -> Option<FoundValue<HttpCaching>> {
+        let used = self.used(key, record).await;
         used.map_err(|refusal| self.refusals.note(refusal)).ok()
     }
 
     /// What lies under a name, if it is of `key`.
-    async fn read(&self, key: &CacheKey, name: &Bytes) -> Option<Found> {
+    pub(crate) async fn read(&self, key: &CacheKey, name: &Bytes) -> Option<Found> {
         let read = |found: larder_remote::Found| {
             record::read(key, &found.body).map_err(|refusal| {
                 self.refusals.note(refusal);

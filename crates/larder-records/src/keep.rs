@@ -155,7 +155,7 @@ fn pieces(chunks: &[Bytes]) -> impl Iterator<Item = Bytes> {
 }
 
 /// A number that no other record has.
-fn draw() -> Option<u128> {
+pub(crate) fn draw() -> Option<u128> {
     let mut bytes = [0; 16];
     ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut bytes).ok()?;
     Some(u128::from_le_bytes(bytes))

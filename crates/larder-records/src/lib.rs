@@ -21,6 +21,7 @@ mod find;
 pub mod fuzzing;
 mod invalidate;
 mod keep;
+mod lead;
 mod name;
 mod record;
 mod refusals;
@@ -33,6 +34,7 @@ mod told;
 use std::fmt;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use larder_cache::{CachePolicy, StoredHead};
 use larder_http::time::Clock;
 use larder_observe::{Diagnostics, Exposition};
@@ -40,6 +42,7 @@ use larder_remote::redis::RedisSettings;
 use larder_remote::{Clients, RemoteError, RemoteSettings, Resolve, ServerReport};
 use larder_tier::VocabularyOf;
 
+use lead::Leads;
 use name::Names;
 use refusals::Refusals;
 use removed::Removed;
@@ -53,11 +56,14 @@ type HttpCaching = VocabularyOf<StoredHead, CachePolicy>;
 pub struct Records {
     settings: RecordsSettings,
     names: Names,
-    servers: Clients,
+    servers: Arc<Clients>,
     clock: Clock,
     standing: Arc<dyn Standing>,
     removed: Removed,
     refusals: Refusals,
+    leads: Leads,
+    /// What it writes where it fetches for all.
+    holder: Bytes,
 }
 
 impl Records {
@@ -77,11 +83,13 @@ impl Records {
         Ok(Arc::new(Self {
             names: Names::new(&settings.prefix, &settings.store),
             settings,
-            servers: Clients::start(server, names, clock, diagnostics)?,
+            servers: Arc::new(Clients::start(server, names, clock, diagnostics)?),
             clock: clock.clone(),
             standing,
             removed: Removed::default(),
             refusals: Refusals::default(),
+            leads: Leads::default(),
+            holder: format!("{:032x}", keep::draw().unwrap_or_default()).into(),
         }))
     }
 
@@ -98,6 +106,11 @@ impl Records {
     /// Records that were found and not used, by reason.
     pub fn each_refusal(&self, visit: impl FnMut(&'static str, u64)) {
         self.refusals.each(visit);
+    }
+
+    /// How questions who fetches for all larders have ended.
+    pub fn each_lead(&self, visit: impl FnMut(&'static str, u64)) {
+        self.leads.each(visit);
     }
 
     /// Responses of which no record was written, by reason.

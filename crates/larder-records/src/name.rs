@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `PREFIX:1:STORE:r:KEY` | the record of a response that does not vary, or by which fields those vary that are there |
 //! | `PREFIX:1:STORE:r:KEY:VALUES` | the record of one that does |
+//! | `PREFIX:1:STORE:l:KEY`, `PREFIX:1:STORE:l:KEY:VALUES` | who fetches it, or that each larder does |
 //! | `PREFIX:1:STORE:b:ID:NUMBER` | a piece of a body; the id is drawn for each record |
 
 use bytes::Bytes;
@@ -41,6 +42,15 @@ impl Names {
         let mut name = self.of_key(key).to_vec();
         name.push(b':');
         push_hash(&mut name, &[values]);
+        name.into()
+    }
+
+    /// Of the right to fetch what lies under the name of a record.
+    pub(crate) fn of_lease(&self, record: &[u8]) -> Bytes {
+        let kind = self.begin.len();
+        let mut name = record.to_vec();
+        // Records have an `r` there.
+        name.get_mut(kind).into_iter().for_each(|kind| *kind = b'l');
         name.into()
     }
 
@@ -82,6 +92,7 @@ mod tests {
             "{text}"
         );
         assert!(varying.starts_with(&plain) && varying != other && varying.len() == plain.len() + 33);
+        assert_eq!(names.of_lease(&plain), text.replace(":r:", ":l:").as_bytes());
         // Nothing can be moved from one part to the next.
         assert_ne!(of("/xh", b"ttp").0, of("/x", b"http").0);
         assert_eq!(&names.of_piece(7, 3)[..], b"larder:1:main:b:00000000000000000000000000000007:3");

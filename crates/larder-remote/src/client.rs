@@ -46,6 +46,17 @@ pub enum LookedUp<T> {
     Failed(Failure),
 }
 
+/// What came of claiming a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claimed {
+    /// Nobody had it: the value is there now.
+    Mine,
+    /// There is a value already: this one, where the server tells.
+    Held(Option<Bytes>),
+    /// The server was not asked, or had no usable reply in time.
+    Unknown,
+}
+
 /// One worker's connections.
 #[derive(Debug)]
 pub struct Client {
@@ -94,6 +105,21 @@ impl Client {
         };
         count(member.server.counters(), &looked_up, begun.elapsed());
         looked_up
+    }
+
+    /// Puts a value there for `lifetime`, unless there is one. To be called on the worker's runtime. Takes `timeout` at most.
+    ///
+    /// # Cancel safety
+    /// As for [`Self::look_up`]: the value may be there afterwards.
+    pub async fn claim(&self, key: &RemoteKey, value: Bytes, lifetime: Duration) -> Claimed {
+        let (place, expires) = (self.shared.place(key), self.shared.expires(lifetime));
+        let (Some(link), Some(expires)) = (self.links.get(place), expires) else { return Claimed::Unknown };
+        match link.ask(Request::Claim { key: key.clone(), expires, value }).await {
+            Ok(Reply::Stored) => Claimed::Mine,
+            Ok(Reply::Value(Value { body, .. })) => Claimed::Held(Some(body)),
+            Ok(Reply::NotStored) => Claimed::Held(None),
+            Ok(_) | Err(_) => Claimed::Unknown,
+        }
     }
 
     fn judged<T>(&self, value: Value, judge: impl FnOnce(Found) -> Result<T, Unfit>) -> LookedUp<T> {

@@ -15,7 +15,7 @@ use parking_lot::RwLock;
 use tokio::runtime::{Handle, Id};
 
 use crate::address::Resolve;
-use crate::client::{Client, Found, LookedUp};
+use crate::client::{Claimed, Client, Found, LookedUp};
 use crate::error::{Failure, RemoteError, Unfit};
 use crate::metrics::ServerReport;
 use crate::queue::Offered;
@@ -56,6 +56,17 @@ impl Clients {
         match self.client() {
             Some(client) => client.look_up(&self.store.key(name.clone()), judge).await,
             None => LookedUp::Failed(Failure::Connect),
+        }
+    }
+
+    /// Puts a value there for `lifetime`, unless there is one.
+    ///
+    /// # Cancel safety
+    /// Dropped, the value may be there.
+    pub async fn claim(&self, name: &Bytes, value: Bytes, lifetime: Duration) -> Claimed {
+        match self.client() {
+            Some(client) => client.claim(&self.store.key(name.clone()), value, lifetime).await,
+            None => Claimed::Unknown,
         }
     }
 

@@ -50,7 +50,7 @@ mod writer;
 
 pub use address::{Address, Addresses, Resolve, SystemNames};
 pub use breaker::Breaker;
-pub use client::{Client, Found, LookedUp};
+pub use client::{Claimed, Client, Found, LookedUp};
 pub use clients::Clients;
 pub use deadline::{Deadline, Limits};
 pub use error::{Failure, RemoteError, Unfit};

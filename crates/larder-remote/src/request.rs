@@ -16,6 +16,13 @@ pub(crate) enum Request {
         expires: u64,
         value: Bytes,
     },
+    /// Put a value there unless there is one.
+    Claim {
+        key: RemoteKey,
+        /// As the protocol counts it.
+        expires: u64,
+        value: Bytes,
+    },
     /// Remove a value.
     Delete(RemoteKey),
     /// Nothing, but with a reply.

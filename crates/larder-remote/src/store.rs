@@ -120,9 +120,7 @@ impl RemoteStore {
             counters.wrote(Write::TooLarge);
             return Offered::TooLarge;
         }
-        let Some(expires) = (self.terms.expires)(lifetime, self.clock.now().wall) else {
-            return Offered::TooShort;
-        };
+        let Some(expires) = self.expires(lifetime) else { return Offered::TooShort };
         if !member.server.may_ask() {
             counters.wrote(Write::Failing);
             return Offered::Failing;
@@ -210,6 +208,11 @@ impl RemoteStore {
         for QueuedServer { server, queue, .. } in &self.members {
             server.counters().expose(store, server.label(), server.breaker(), queue.bytes(), out);
         }
+    }
+
+    /// How long a value is to stay, as its server counts it; `None` for less than a second.
+    pub(crate) fn expires(&self, lifetime: Duration) -> Option<u64> {
+        (self.terms.expires)(lifetime, self.clock.now().wall)
     }
 
     pub(crate) fn timeout(&self) -> Duration {

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use larder_cache::CachePolicy;
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
-use larder_tier::{Asked, FetchedRecord, FoundValue};
+use larder_tier::{Asked, FetchedRecord, FoundValue, Lead, Leading};
 use tokio::time::{Instant, timeout_at};
 
 use crate::key::CacheKey;
@@ -23,6 +23,16 @@ use crate::recall::Recalled;
 use crate::store::Store;
 use crate::stored::{PIECE_OVERHEAD_BYTES, StoredBody, StoredResponse};
 use crate::tier::{HttpCaching, StoreTier};
+
+/// Who fetches a response, of all larders that share it.
+pub enum Led {
+    /// This one, for as long as it keeps this.
+    Mine(Box<dyn Lead>),
+    /// Another one has: it is in memory.
+    Found,
+    /// Each for itself.
+    Alone,
+}
 
 impl Store {
     /// Whether a tier is asked for an answer to `request` where memory has no fresh one.
@@ -81,6 +91,28 @@ impl Store {
         }
         turn.empty_at = Some(Instant::now());
         Recalled::Nothing
+    }
+
+    /// Asks for the right to fetch the response to `request` for all larders, or waits for one that has it. What that one has put there is
+    /// in memory then, as for [`Self::ask`], and came after `stored`, the moment of what is to be replaced.
+    ///
+    /// # Cancel safety
+    /// Dropped, nothing has happened, or what was found is in memory.
+    pub async fn lead(
+        &self,
+        key: &CacheKey,
+        request: &RequestHead,
+        (number, stored): (u64, Option<Now>),
+    ) -> Led {
+        let Some((tier, _)) = self.anew().filter(|(tier, _)| tier.holds_records()) else { return Led::Alone };
+        match tier.lead(key, request, stored).await {
+            Leading::Mine(lead) => Led::Mine(lead),
+            Leading::Found(value) => match self.keep_found(tier, key, *value, number) {
+                true => Led::Found,
+                false => Led::Alone,
+            },
+            Leading::Alone => Led::Alone,
+        }
     }
 
     /// Whether memory has something for such a request.

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use larder_http::message::RequestHead;
+use larder_http::time::Now;
 
 use crate::fill::BoxFuture;
 use crate::key::CacheKey;
@@ -51,6 +52,20 @@ pub trait Ask<V: Vocabulary> {
         Box::pin(std::future::ready(Asked::Absent))
     }
 
+    /// Asks that of all larders that write there this one fetches the response to `request`, or waits for the one that does. `Alone` where
+    /// nobody is kept from fetching. What is found came after `stored`, the moment of what is to be replaced.
+    ///
+    /// # Cancel safety
+    /// Dropped, another may fetch it after a short while.
+    fn lead<'a>(
+        &'a self,
+        _key: &'a CacheKey,
+        _request: &'a RequestHead,
+        _stored: Option<Now>,
+    ) -> BoxFuture<'a, Leading<V>> {
+        Box::pin(std::future::ready(Leading::Alone))
+    }
+
     /// Whether nothing under the base of `key` was invalidated since what has this ticket was asked for. Under the lock of a
     /// shard of the memory.
     fn is_current(&self, _key: &CacheKey, _ticket: u64) -> bool {
@@ -82,6 +97,25 @@ pub enum Asked<V: Vocabulary> {
     Unfit,
     /// None can be had at this moment, whoever asks.
     Unusable,
+}
+
+/// Who fetches a response, of all larders that write to a tier.
+pub enum Leading<V: Vocabulary> {
+    /// This one. The others wait for as long as this is kept.
+    Mine(Box<dyn Lead>),
+    /// Another one has put it there.
+    Found(Box<FoundValue<V>>),
+    /// Each for itself.
+    Alone,
+}
+
+/// The right to fetch a response for all larders. Dropped, the others look for what was written, or fetch it themselves.
+pub trait Lead: Send + Sync {
+    /// A head has come that may be stored, with a body of this length where that is known.
+    fn sees_head(&self, length: Option<u64>);
+
+    /// What comes is for nobody else: the others fetch it for themselves from now on, for a while.
+    fn is_not_shared(&self);
 }
 
 /// A value that was found, as the response that it stands for.

@@ -379,6 +379,10 @@ impl World {
                 }
             }
         }
+        // What larders count beside purges.
+        let sim = &mut self.members[at];
+        sim.number += u64::from(self.dice.percent(10));
+        sim.applied.keep_up(sim.number);
         let epoch = self.members[at].member.position().map(|position| position.epoch);
         if epoch != self.members[at].epoch {
             let keeps = !self.members[at].copies.is_empty() && self.members[at].epoch.is_some();

@@ -14,7 +14,7 @@ use larder_http::message::{Interim, RequestHead};
 use larder_http::time::Now;
 use larder_store::audience::Member;
 use larder_store::rank::{Rank, RankedMutex};
-use larder_store::{Audience, CacheKey};
+use larder_store::{Audience, CacheKey, Lead};
 use tokio::sync::watch;
 
 use super::flight::{Ended, Flight, View};
@@ -34,6 +34,8 @@ pub(crate) struct FlightGuard {
     begun: Now,
     /// What the origin is asked in place of the flight's own request.
     instead: Option<Arc<RequestHead>>,
+    /// The right to fetch for all larders, given back when everything else is over.
+    lead: Option<Box<dyn Lead>>,
 }
 
 impl FlightGuard {
@@ -44,7 +46,7 @@ impl FlightGuard {
         begun: Now,
     ) -> Self {
         let number = flight.mark.number();
-        Self { flight, sender: Arc::new(sender), table, is_open, number, begun, instead: None }
+        Self { flight, sender: Arc::new(sender), table, is_open, number, begun, instead: None, lead: None }
     }
 
     pub(super) fn is_of(&self, flight: &Arc<Flight>) -> bool {
@@ -118,6 +120,11 @@ impl FlightGuard {
         &self.flight.audience
     }
 
+    /// Other larders wait for what it brings.
+    pub(crate) fn leads_for_all(&mut self, lead: Box<dyn Lead>) {
+        self.lead = Some(lead);
+    }
+
     /// The end of the client that causes the fetch.
     pub(crate) fn lead(&self) -> Follower {
         self.flight.has_leader.store(true, Ordering::SeqCst);
@@ -174,6 +181,9 @@ impl FlightGuard {
     pub(crate) fn conclude_apart(&self, for_leader: FlightOutcome, for_followers: FlightOutcome) {
         if !matches!(for_followers, FlightOutcome::Shared { .. }) {
             self.close();
+        }
+        if let Some(lead) = &self.lead {
+            for_followers.tell(&**lead);
         }
         // What a leader has left behind is dropped once the lock is released: its place among the readers, the origin's
         // connection.

@@ -10,7 +10,7 @@ use http::{HeaderMap, StatusCode};
 use larder_assemble::Program;
 use larder_cache::{Freshness, NotStorable, StoredHead};
 use larder_origin::OriginResponse;
-use larder_store::{Reader, StoredResponse, StreamingBody};
+use larder_store::{Lead, Reader, StoredResponse, StreamingBody};
 
 use super::Storing;
 use crate::failure::Failure;
@@ -46,6 +46,23 @@ pub(crate) enum FlightOutcome {
 }
 
 impl FlightOutcome {
+    /// Tells other larders whether they should wait for what it brings.
+    pub(super) fn tell(&self, lead: &dyn Lead) {
+        match self {
+            Self::Shared { response, .. } if response.not_stored.is_none() => {
+                lead.sees_head(response.body.declared());
+            }
+            Self::Shared { .. } | Self::Passed(_) | Self::Unshared | Self::NotForOthers => {
+                lead.is_not_shared()
+            }
+            Self::Confirmed { .. }
+            | Self::StandIn { .. }
+            | Self::Overtaken
+            | Self::Failed(_)
+            | Self::Lost => {}
+        }
+    }
+
     /// The same for a follower: without what is the leader's alone.
     pub(super) fn for_follower(&self) -> Self {
         match self {

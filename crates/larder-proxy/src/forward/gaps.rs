@@ -50,6 +50,7 @@ impl Behind {
             seldom: false,
             completing: None,
             is_behind: true,
+            may_wait_elsewhere: false,
         };
         let request = Arc::new(fetch::for_refresh(guard.request(), None));
         Some(Box::new(Self { task: next, key: guard.key().clone(), request }))

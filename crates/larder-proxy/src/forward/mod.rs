@@ -10,6 +10,7 @@
 mod ask;
 mod complete;
 mod confirm;
+mod elsewhere;
 mod gaps;
 mod keep;
 mod receive;
@@ -35,6 +36,7 @@ use crate::invalidation::Writing;
 pub(crate) use ask::{act, ask};
 use complete::is_same_whole;
 use confirm::{confirm, update_by_head};
+use elsewhere::Elsewhere;
 use gaps::{Behind, KeptPart};
 use receive::pass;
 pub(crate) use receive::{judge, receive};
@@ -49,6 +51,13 @@ pub(crate) fn fly(mut task: FetchTask, mut guard: FlightGuard) -> impl Future<Ou
     // What may stand in for the origin, whatever it is offered in the end.
     let stood = task.offered.selected.clone();
     async move {
+        if elsewhere::may_wait(&task, &guard) {
+            // Boxed: most stores share nothing.
+            let waiting = Box::pin(elsewhere::wait(&task, &mut guard));
+            if waiting.await == Elsewhere::Over {
+                return;
+            }
+        }
         loop {
             let (asked, conditional) = asking(&task, &guard);
             let answered = tokio::select! {

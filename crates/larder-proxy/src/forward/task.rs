@@ -44,6 +44,8 @@ pub(crate) struct FetchTask {
     pub(crate) completing: Option<(Arc<StoredResponse>, Gap)>,
     /// It follows a client's fetch, for what that could not keep.
     pub(crate) is_behind: bool,
+    /// What other larders have fetched may be used in its place.
+    pub(crate) may_wait_elsewhere: bool,
 }
 
 impl FetchTask {

@@ -43,6 +43,7 @@ impl RequestContext<'_> {
             seldom: false,
             completing: None,
             is_behind: false,
+            may_wait_elsewhere: asked.versions_not_known().is_none(),
         }
     }
 }

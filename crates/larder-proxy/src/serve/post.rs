@@ -123,6 +123,7 @@ impl ForGet {
             seldom,
             completing: None,
             is_behind: false,
+            may_wait_elsewhere: false,
         };
         let guard = self.guard;
         tokio::spawn(Box::pin(async move { forward::receive(&task, &guard, answer, times).await }));

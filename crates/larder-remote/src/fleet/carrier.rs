@@ -25,4 +25,7 @@ pub trait Carrier: Send + 'static {
     /// Does it, and says under which number this larder has counted its last invalidation then. The next effect comes when this one is done,
     /// and so does the next renewal of the lease.
     fn carry_out(&mut self, effect: &Effect<Purge>) -> impl Future<Output = u64> + Send;
+
+    /// The number of the last invalidation now.
+    fn last_invalidation(&self) -> u64;
 }

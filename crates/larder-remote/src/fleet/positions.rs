@@ -39,6 +39,11 @@ impl Positions {
         }
     }
 
+    /// All effects are carried out, and `number` is that of the last invalidation.
+    pub(super) fn keep_up(&self, number: u64) {
+        self.applied.lock().keep_up(number);
+    }
+
     /// The server was asked at `sent`, has answered now, and its clock said this (since 1970).
     pub(super) fn note_clock(&self, said: Duration, sent: Duration) {
         let middle = sent + clock::now().saturating_sub(sent) / 2;

@@ -26,6 +26,10 @@ impl Carrier for Notes {
         told.push(effect.clone());
         told.len() as u64
     }
+
+    fn last_invalidation(&self) -> u64 {
+        self.0.lock().len() as u64
+    }
 }
 
 /// A member, and what it was told to do.

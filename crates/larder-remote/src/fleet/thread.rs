@@ -237,6 +237,7 @@ impl<C: Carrier> Turns<C> {
             let number = self.carrier.carry_out(&effect).await;
             self.shared.positions().note(&effect, number);
         }
+        self.shared.positions().keep_up(self.carrier.last_invalidation());
         if !self.shared.is_leaving() {
             self.shared.publish();
         }

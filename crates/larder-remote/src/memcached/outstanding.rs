@@ -91,7 +91,7 @@ impl Outstanding {
     pub(super) fn push(&mut self, ask: Ask) {
         let asked = match ask.request {
             Request::Get(key) => Asked::Get(key),
-            Request::Set { .. } => Asked::Set,
+            Request::Set { .. } | Request::Claim { .. } => Asked::Set,
             Request::Delete(_) => Asked::Delete,
             Request::NoOp => Asked::NoOp,
         };

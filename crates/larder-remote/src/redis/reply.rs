@@ -28,6 +28,10 @@ pub(super) fn commands(request: &Request) -> Pipeline {
         Request::Set { key, expires, value } => {
             pipeline.cmd("SET").arg(key.as_bytes()).arg(&value[..]).arg("PX").arg(*expires);
         }
+        Request::Claim { key, expires, value } => {
+            let command = pipeline.cmd("SET").arg(key.as_bytes()).arg(&value[..]);
+            command.arg("NX").arg("GET").arg("PX").arg(*expires);
+        }
         Request::Delete(key) => {
             pipeline.cmd("UNLINK").arg(key.as_bytes());
         }
@@ -48,6 +52,10 @@ pub(super) fn meant(request: &Request, replies: Vec<Resp>) -> Result<Reply, Unre
     match (request, first, second) {
         (Request::Get(_), Some(value), Some(left)) => looked_up(value, left),
         (Request::Set { .. }, Some(Resp::Okay), None) => Ok(Reply::Stored),
+        (Request::Claim { .. }, Some(Resp::Nil), None) => Ok(Reply::Stored),
+        (Request::Claim { .. }, Some(Resp::BulkString(body)), None) => {
+            Ok(Reply::Value(found(body, Ttl::Unknown)))
+        }
         (Request::Delete(_), Some(Resp::Int(0)), None) => Ok(Reply::NotFound),
         (Request::Delete(_), Some(Resp::Int(1)), None) => Ok(Reply::Deleted),
         (Request::NoOp, Some(reply), None) => pong(&reply),
@@ -65,17 +73,14 @@ fn looked_up(value: Resp, left: Resp) -> Result<Reply, Unrelated> {
         (Resp::Nil, Resp::Int(-2..)) | (Resp::BulkString(_), Resp::Int(-2)) => Ok(Reply::Absent(None)),
         (Resp::BulkString(body), Resp::Int(left @ -1..)) => {
             let left = u64::try_from(left).map(Duration::from_millis);
-            Ok(Reply::Value(Value {
-                key: Bytes::new(),
-                flags: 0,
-                ttl: left.map_or(Ttl::Unlimited, Ttl::Left),
-                is_stale: false,
-                is_awaited: false,
-                body: body.into(),
-            }))
+            Ok(Reply::Value(found(body, left.map_or(Ttl::Unlimited, Ttl::Left))))
         }
         _ => Err(Unrelated),
     }
+}
+
+fn found(body: Vec<u8>, ttl: Ttl) -> Value {
+    Value { key: Bytes::new(), flags: 0, ttl, is_stale: false, is_awaited: false, body: body.into() }
 }
 
 /// The reply to a request for nothing. A user who may not even ask for that has learnt that the server is well.
@@ -134,6 +139,13 @@ mod tests {
         assert_eq!(
             sent(&set),
             format!("*5\r\n$3\r\nSET\r\n{key_sent}$3\r\nb\r\n\r\n$2\r\nPX\r\n$5\r\n60000\r\n")
+        );
+        let claim = Request::Claim { key: key(), expires: 2000, value: Bytes::from_static(b"me") };
+        assert_eq!(
+            sent(&claim),
+            format!(
+                "*7\r\n$3\r\nSET\r\n{key_sent}$2\r\nme\r\n$2\r\nNX\r\n$3\r\nGET\r\n$2\r\nPX\r\n$4\r\n2000\r\n"
+            )
         );
         assert_eq!(sent(&Request::Delete(key())), format!("*2\r\n$6\r\nUNLINK\r\n{key_sent}"));
         assert_eq!(sent(&Request::NoOp), "*1\r\n$4\r\nPING\r\n");

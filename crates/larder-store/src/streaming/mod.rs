@@ -114,6 +114,11 @@ impl std::fmt::Debug for StreamingBody {
 }
 
 impl StreamingBody {
+    /// The length that was announced for it.
+    pub fn declared(&self) -> Option<u64> {
+        self.declared
+    }
+
     /// Reserves room for a body under `key`: all of `declared` bytes, or a first piece where the length is not known; for one
     /// that spills to disks only what it has in memory at once. `None` where there is no room, or the body is larger than
     /// the store takes.

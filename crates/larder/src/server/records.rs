@@ -17,6 +17,12 @@ pub(super) fn expose(stores: &[(String, RemoteTier)], out: &mut Exposition) {
             refused.value(&[("store", name), ("reason", reason)], count);
         });
     }
+    let mut leads = out.family(&family::RECORDS_LEADS);
+    for (name, records) in with_records() {
+        records.each_lead(|result, count| {
+            leads.value(&[("store", name), ("result", result)], count);
+        });
+    }
     let mut not_shared = out.family(&family::RECORDS_NOT_SHARED);
     for (name, records) in with_records() {
         records.each_not_shared(|reason, count| {

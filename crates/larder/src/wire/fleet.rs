@@ -87,6 +87,10 @@ impl Carrier for Hands {
         }
         proxy.last_invalidation()
     }
+
+    fn last_invalidation(&self) -> u64 {
+        self.proxy.upgrade().map_or(0, |proxy| proxy.last_invalidation())
+    }
 }
 
 /// Makes this larder a member, where the config says so.

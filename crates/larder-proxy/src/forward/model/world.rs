@@ -152,6 +152,7 @@ impl World {
             seldom: false,
             completing: None,
             is_behind: false,
+            may_wait_elsewhere: false,
         }
     }
 

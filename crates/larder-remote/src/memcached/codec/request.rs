@@ -28,9 +28,9 @@ impl Request {
                     out.put_slice(b" k v f t");
                 }
             }
-            Self::Set { key, expires, value } => {
+            Self::Set { key, expires, value } | Self::Claim { key, expires, value } => {
                 out.reserve(key.as_bytes().len() + value.len() + 64);
-                out.put_slice(b"set ");
+                out.put_slice(if matches!(self, Self::Set { .. }) { b"set " } else { b"add " });
                 out.put_slice(key.as_bytes());
                 out.put_slice(format!(" 0 {expires} {}", value.len()).as_bytes());
                 out.put_slice(LINE_END);
@@ -70,6 +70,8 @@ mod tests {
         let set = Request::Set { key: key(), expires: 60, value: Bytes::from_static(b"a\r\nb") };
         for dialect in [Dialect::Meta, Dialect::Classic] {
             check(&set, dialect, b"set /a?b=1 0 60 4\r\na\r\nb\r\n");
+            let claim = Request::Claim { key: key(), expires: 2, value: Bytes::from_static(b"me") };
+            check(&claim, dialect, b"add /a?b=1 0 2 2\r\nme\r\n");
             check(&Request::Delete(key()), dialect, b"delete /a?b=1\r\n");
             check(&Request::NoOp, dialect, b"mn\r\n");
         }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Scene, is_hit, together};
+use super::{Scene, is_hit, leased, together};
 use crate::support::until;
 
 #[tokio::test]
@@ -46,7 +46,7 @@ async fn what_lay_in_a_server_that_lost_everything_is_fetched_anew_and_shared_ag
     assert!(is_hit(&first.get("/a").await) && is_hit(&second.get("/a").await));
     assert_eq!(first.get("/new").await.status, 200);
     scene.redis.restart();
-    together(&[&first, &second]).await;
+    leased(&[&first, &second]).await;
     assert!(is_hit(&first.get("/a").await) && is_hit(&second.get("/a").await), "their own copies stay");
     until("it shares again", async || {
         let target = format!("/again-{}", scene.change());
@@ -61,6 +61,7 @@ async fn what_lay_in_a_server_that_lost_everything_is_fetched_anew_and_shared_ag
 async fn records_of_a_former_log_are_not_used() {
     let scene = Scene::new();
     let (first, second) = scene.two().await;
+    together(&[&first, &second]).await;
     scene.fetched_by(&first, "/a").await;
     let name = scene.names().into_iter().find(|name| name.contains(":r:")).unwrap();
     let record = scene.redis.raw().ask(&[b"DUMP", name.as_bytes()]).unwrap();
@@ -88,7 +89,7 @@ async fn without_a_lease_nothing_is_shared_and_nothing_of_others_is_used() {
     assert_eq!(second.state("/a").await, now, "it asks the origin");
     assert_eq!(first.state("/a").await, now);
     scene.redis.resume();
-    together(&[&first, &second]).await;
+    leased(&[&first, &second]).await;
     until("it shares again", async || {
         let target = format!("/again-{}", scene.change());
         first.get(&target).await;
@@ -108,7 +109,7 @@ async fn a_full_server_keeps_nobody_waiting() {
         assert!(is_hit(&first.get(&target).await));
     }
     scene.ask(&["CONFIG", "SET", "maxmemory", "0"]);
-    together(&[&first, &second]).await;
+    leased(&[&first, &second]).await;
     until("it shares again", async || {
         let target = format!("/again-{}", scene.change());
         first.get(&target).await;

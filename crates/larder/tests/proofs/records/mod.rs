@@ -5,6 +5,7 @@
 
 mod away;
 mod damaged;
+mod led;
 mod purged;
 mod used;
 
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use larder_testkit::client::{Request, Response};
-use larder_testkit::origin::{Answer, Origin, Seen};
+use larder_testkit::origin::{Answer, BodyFraming, Hold, Origin, Seen};
 use larder_testkit::redis::RedisServer;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -54,10 +55,10 @@ fn answer(seen: &Seen, state: u64) -> Answer {
     }
     let tag = format!("ETag: \"{state}\"");
     let of_path: &[&str] = match path {
-        "/private" => &["Cache-Control: private, max-age=3600"],
+        "/private" | "/slow/private" => &["Cache-Control: private, max-age=3600"],
         "/no-store" => &["Cache-Control: no-store"],
         "/short" => &["Cache-Control: max-age=0, must-revalidate"],
-        "/soon" => &["Cache-Control: max-age=2"],
+        "/soon" | "/slow/soon" => &["Cache-Control: max-age=2"],
         "/no-tag" => &["Cache-Control: max-age=3600", "Surrogate-Key: page"],
         path if path.starts_with("/vary") => &["Cache-Control: max-age=3600", "Vary: Accept-Language"],
         path if path.starts_with("/empty") => {
@@ -70,7 +71,17 @@ fn answer(seen: &Seen, state: u64) -> Answer {
         "/no-tag" => fields,
         _ => fields.into_iter().chain([tag.as_str()]).collect(),
     };
-    Answer::new(200, &fields, &body)
+    let answer = Answer::new(200, &fields, &body);
+    let half = || vec![Hold { at: body.len() as u64 / 2, gate: path.to_owned() }];
+    match path {
+        path if path.starts_with("/held") => Answer { hold: Some(path.to_owned()), ..answer },
+        path if path.starts_with("/slow") => Answer { delay: Some("300ms".to_owned()), ..answer },
+        path if path.starts_with("/half") => Answer { holds: half(), ..answer },
+        path if path.starts_with("/stream") => {
+            Answer { holds: half(), framing: Some(BodyFraming::Chunked), ..answer }
+        }
+        _ => answer,
+    }
 }
 
 impl Scene {
@@ -104,11 +115,9 @@ impl Scene {
         larder
     }
 
-    /// Two members that know of each other.
+    /// Two members.
     async fn two(&self) -> (Larder, Larder) {
-        let (first, second) = (self.larder("web-1").await, self.larder("web-2").await);
-        together(&[&first, &second]).await;
-        (first, second)
+        (self.larder("web-1").await, self.larder("web-2").await)
     }
 
     fn ask(&self, command: &[&str]) -> Option<String> {
@@ -116,9 +125,14 @@ impl Scene {
         self.redis.raw().ask(&words).map(|reply| String::from_utf8_lossy(&reply).into_owned())
     }
 
-    /// The names of what lies in Redis for the store.
+    /// The names of records and pieces that lie in Redis.
     fn names(&self) -> Vec<String> {
-        self.redis.names("larder:1:default:*")
+        self.redis.names("larder:1:default:[rb]:*")
+    }
+
+    /// Who fetches for all, by name.
+    fn claims(&self) -> Vec<String> {
+        self.redis.names("larder:1:default:l:*")
     }
 
     fn change(&self) -> u64 {
@@ -134,9 +148,8 @@ impl Scene {
         let before = larder.written().await;
         let response = larder.get(target).await;
         until("its record is there", async || {
-            let metrics = larder.process.metrics().await;
-            metrics.sum("larder_remote_writes_total") > before
-                && metrics.sum("larder_remote_queue_bytes") == 0
+            larder.written().await > before
+                && larder.process.metrics().await.sum("larder_remote_queue_bytes") == 0
         })
         .await;
         response
@@ -177,9 +190,30 @@ impl Larder {
         self.fleet().await["left_s"].as_f64().is_some_and(|left| left > 0.0)
     }
 
+    /// How questions who fetches for all have ended in this way.
+    async fn leads(&self, result: &str) -> u64 {
+        let metrics = self.process.metrics().await;
+        let labels = format!("larder_records_leads_total{{store=\"default\",result=\"{result}\"}}");
+        metrics.value(&labels).unwrap_or_default() as u64
+    }
+
+    /// Clients that wait for an answer.
+    async fn waiting(&self) -> u64 {
+        self.process.metrics().await.sum("larder_flights_waiting")
+    }
+
     /// Values that were written to Redis.
     async fn written(&self) -> u64 {
-        self.process.metrics().await.sum("larder_remote_writes_total") as u64
+        let metrics = self.process.metrics().await;
+        let is_written = |name: &str| {
+            name.starts_with("larder_remote_writes_total{") && name.contains("result=\"written\"")
+        };
+        metrics
+            .samples()
+            .into_iter()
+            .filter(|(name, _)| is_written(name))
+            .map(|(_, count)| count as u64)
+            .sum()
     }
 
     /// Records that were not used for a reason.
@@ -195,7 +229,14 @@ impl Larder {
     }
 }
 
-/// Waits until all see each other, and know that there is no other one.
+/// Waits until all have a lease.
+async fn leased(larders: &[&Larder]) {
+    for larder in larders {
+        until("it has a lease", async || larder.has_lease().await).await;
+    }
+}
+
+/// Waits until all see each other, and know that there is no other one: then a purge can be complete.
 async fn together(larders: &[&Larder]) {
     for larder in larders {
         until("all are members", async || {

@@ -12,6 +12,7 @@ use crate::support::{get, until};
 async fn a_purge_of_any_kind_ends_the_records_of_all() {
     let scene = Scene::new();
     let (first, second) = scene.two().await;
+    together(&[&first, &second]).await;
     let larders = [&first, &second];
     for (number, what) in [
         r#"{"tags": ["page"]}"#,
@@ -51,6 +52,7 @@ async fn a_purge_of_any_kind_ends_the_records_of_all() {
 async fn what_was_fetched_before_a_purge_is_not_used_where_it_lies_in_redis_alone() {
     let scene = Scene::new();
     let (first, second) = scene.two().await;
+    together(&[&first, &second]).await;
     for target in ["/a", "/b", "/vary"] {
         scene.fetched_by(&first, target).await;
     }
@@ -102,7 +104,6 @@ async fn versions_and_records_go_together() {
     let url = format!("unix://{}", scene.redis.socket().display());
     let site = format!("versions = {{ hash = \"v\", field = \"{{target}}\", redis = {url:?} }}");
     let (first, second) = (scene.with_site("web-1", &site).await, scene.with_site("web-2", &site).await);
-    together(&[&first, &second]).await;
     scene.ask(&["HSET", "v", "/a", "1"]);
     scene.fetched_by(&first, "/a").await;
     assert!(is_hit(&second.get("/a").await));
