@@ -48,6 +48,8 @@ pub struct Applied {
     at: Option<Position>,
     steps: VecDeque<Step>,
     own: BTreeMap<EntryId, Own>,
+    /// How many purges of this member are pending, by a number below theirs.
+    pending: BTreeMap<u64, usize>,
     /// Those that were met and are not complete: another log may have to have them again.
     met: BTreeMap<EntryId, u64>,
     announced: BTreeMap<Announced, u64>,
@@ -62,26 +64,78 @@ impl Applied {
         self.last_announced += 1;
         let announced = Announced(self.last_announced);
         self.announced.insert(announced, number);
+        self.begin_pending(number);
         announced
+    }
+
+    fn begin_pending(&mut self, before: u64) {
+        *self.pending.entry(before).or_default() += 1;
+    }
+
+    fn end_pending(&mut self, before: u64) {
+        if let Some(count) = self.pending.get_mut(&before) {
+            *count -= 1;
+            if *count == 0 {
+                self.pending.remove(&before);
+            }
+        }
+    }
+
+    fn insert_own(&mut self, id: EntryId, own: Own) {
+        self.begin_pending(own.before);
+        if let Some(former) = self.own.insert(id, own) {
+            self.end_pending(former.before);
+        }
+    }
+
+    fn take_own(&mut self, id: EntryId) -> Option<Own> {
+        let own = self.own.remove(&id)?;
+        self.end_pending(own.before);
+        Some(own)
     }
 
     /// It has this name, as one of its entries. To be called before the member takes the entry in.
     pub fn name(&mut self, announced: Announced, id: EntryId, is_told: bool) {
         if let Some(before) = self.announced.get(&announced) {
-            self.own.insert(id, Own { before: *before, is_told, placed: None, is_complete: false });
+            self.insert_own(id, Own { before: *before, is_told, placed: None, is_complete: false });
         }
     }
 
-    /// The member had no room for the entry. One for everything follows, which this larder has no other name for.
-    pub fn owe(&mut self, id: EntryId) {
-        if let Some(own) = self.own.remove(&id) {
-            self.owed = Some(self.owed.map_or(own.before, |before| before.min(own.before)));
+    /// An announced purge is not shared. One of everything follows.
+    pub fn owe(&mut self, announced: Announced) {
+        if let Some(before) = self.announced.get(&announced).copied() {
+            self.owe_after(before);
+        }
+    }
+
+    /// The member had no room for this entry. One for everything follows.
+    pub fn owe_for(&mut self, id: EntryId) {
+        if let Some(own) = self.take_own(id) {
+            self.owe_after(own.before);
+        }
+    }
+
+    fn owe_after(&mut self, before: u64) {
+        let owed = self.owed.map_or(before, |owed| owed.min(before));
+        self.begin_pending(owed);
+        if let Some(former) = self.owed.replace(owed) {
+            self.end_pending(former);
+        }
+    }
+
+    /// The entry for everything has this name. To be called before the member takes it in.
+    pub fn pay(&mut self, id: EntryId) {
+        if let Some(before) = self.owed.take() {
+            self.insert_own(id, Own { before, is_told: false, placed: None, is_complete: false });
+            self.end_pending(before);
         }
     }
 
     /// All its entries have names, or it came to nothing.
     pub fn end(&mut self, announced: Announced) {
-        self.announced.remove(&announced);
+        if let Some(before) = self.announced.remove(&announced) {
+            self.end_pending(before);
+        }
     }
 
     /// Everything up to `position` is applied, and the last number is `number` now. `own` is the entry there, where it is one of this
@@ -105,10 +159,10 @@ impl Applied {
     /// What was read of the log does not count any more.
     fn begin(&mut self, position: Position) {
         self.steps.clear();
-        // What stands before there is not read any more, and what was told and stood in another log is nowhere.
+        // What stands before there is not read any more, and what was complete in another log is not there again.
         let is_passed = |own: &Own| match own.placed {
             Some(placed) if placed.epoch == position.epoch => placed.sequence <= position.sequence,
-            Some(_) => own.is_told || own.is_complete,
+            Some(_) => own.is_complete,
             None => false,
         };
         let passed: Vec<EntryId> =
@@ -135,19 +189,17 @@ impl Applied {
     }
 
     fn oldest_own(&self) -> Option<u64> {
-        let own = self.own.values().map(|own| own.before);
-        own.chain(self.announced.values().copied()).chain(self.owed).min()
+        self.pending.keys().next().copied()
     }
 
     /// The reading has passed it.
     fn meet(&mut self, id: EntryId) {
-        match self.own.remove(&id) {
-            Some(own) if own.is_told || own.is_complete => {}
-            Some(own) => {
-                self.met.insert(id, own.before);
-            }
-            // The one for everything has no name here.
-            None => self.owed = None,
+        // One that was appended twice has been met before.
+        if let Some(own) = self.take_own(id)
+            && !own.is_told
+            && !own.is_complete
+        {
+            self.met.insert(id, own.before);
         }
     }
 
@@ -165,7 +217,7 @@ impl Applied {
     /// It has no place any more, since the log began anew.
     pub fn displace(&mut self, id: EntryId) {
         if let Some(before) = self.met.remove(&id) {
-            self.own.insert(id, Own { before, is_told: false, placed: None, is_complete: false });
+            self.insert_own(id, Own { before, is_told: false, placed: None, is_complete: false });
         } else if let Some(own) = self.own.get_mut(&id) {
             own.placed = None;
         }
@@ -298,11 +350,15 @@ mod tests {
             applied.name(announced, EntryId(id), is_told);
             applied.end(announced);
         };
-        // Told, and lost with its log.
+        // Told, and lost with its log before it was read: the next log has it again.
         purge(&mut applied, 1, true);
         applied.place(EntryId(1), at(1));
+        applied.displace(EntryId(1));
         applied.reach(in_next(0), 20, None);
-        assert_eq!(applied.number_of(in_next(0)), Some(20));
+        assert_eq!(applied.number_of(in_next(0)), Some(10));
+        applied.place(EntryId(1), in_next(1));
+        applied.reach(in_next(1), 20, Some(EntryId(1)));
+        assert_eq!((applied.number_of(in_next(1)), applied.met.len()), (Some(20), 0));
         // Cut off before it was read; its place is known before, or after.
         purge(&mut applied, 2, false);
         purge(&mut applied, 3, false);
@@ -312,13 +368,21 @@ mod tests {
         applied.place(EntryId(3), in_next(5));
         applied.reach(in_next(10), 31, None);
         assert_eq!(applied.number_of(in_next(10)), Some(31));
-        // No room: the entry for everything ends that.
+        // No room: the entry for everything ends that, and no other one.
         purge(&mut applied, 4, false);
-        applied.owe(EntryId(4));
+        applied.owe_for(EntryId(4));
         applied.reach(in_next(11), 32, None);
-        assert_eq!(applied.number_of(in_next(11)), Some(10));
-        applied.reach(in_next(12), 32, Some(EntryId(99)));
-        assert_eq!(applied.number_of(in_next(12)), Some(32));
+        applied.pay(EntryId(5));
+        let announced = applied.announce(11);
+        applied.owe(announced);
+        applied.end(announced);
+        applied.reach(in_next(12), 33, Some(EntryId(99)));
+        assert_eq!((applied.number_of(in_next(11)), applied.number_of(in_next(12))), (Some(10), Some(10)));
+        applied.reach(in_next(13), 34, Some(EntryId(5)));
+        assert_eq!(applied.number_of(in_next(13)), Some(11), "what was owed since");
+        applied.pay(EntryId(6));
+        applied.reach(in_next(14), 35, Some(EntryId(6)));
+        assert_eq!((applied.number_of(in_next(14)), applied.pending.len()), (Some(35), 0));
     }
 
     #[test]

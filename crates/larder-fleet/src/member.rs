@@ -179,7 +179,7 @@ impl<W: Clone> Member<W> {
         self.own.take_in(OwnPurge::new(id, what, bytes), false)
     }
 
-    /// The same of one whose receipt nobody asks for. It has half of the room, and is lost where the log is lost right after it.
+    /// The same of one whose receipt nobody asks for. It has half of the room, and is lost where the log is lost after this member has read it.
     #[must_use]
     pub fn tell(&mut self, id: EntryId, what: W, bytes: usize) -> bool {
         self.own.take_in(OwnPurge::new(id, what, bytes), true)
@@ -376,6 +376,7 @@ impl<W: Clone> Member<W> {
                     // What is stored is validated, so nothing is to be learnt from the entries before this moment, but for what others
                     // have stored.
                     let sequence = if self.settings.reads_all { floor } else { last };
+                    self.own.pass(sequence);
                     self.effects.push_back(Effect::Unproven { position: Position { epoch, sequence } });
                     (Place { sequence, id: None }, sequence, 0)
                 }
@@ -469,6 +470,8 @@ impl<W: Clone> Member<W> {
         if self.own.place(id, sequence, at) {
             let position = Position { epoch: log.epoch, sequence };
             self.effects.push_back(Effect::Placed { id, position });
+            // The reading may have come that far before this answer did.
+            self.own.pass(log.place.sequence);
         }
     }
 
@@ -478,6 +481,7 @@ impl<W: Clone> Member<W> {
             // What was cut off was never seen.
             (log.place, log.floor) = (Place { sequence: floor, id: None }, floor);
             let position = Position { epoch: log.epoch, sequence: floor };
+            self.own.pass(floor);
             self.effects.push_back(Effect::Unproven { position });
         }
         for entry in entries {
@@ -502,6 +506,7 @@ impl<W: Clone> Member<W> {
         let position = Position { epoch: log.epoch, sequence: entry.sequence };
         if entry.by == self.incarnation {
             self.placed(entry.id, entry.sequence, now);
+            self.own.pass(entry.sequence);
             self.effects.push_back(Effect::Reached { position, own: Some(entry.id) });
         } else {
             self.effects.push_back(Effect::Apply { position, what: entry.what });
@@ -620,6 +625,10 @@ mod tests {
         );
         let reply = LogReply::Appended { first: 1, rows: Vec::new() };
         member.answered(Lane::Control, ticket, reply, at(100));
+        assert!(!member.tell(EntryId(5), 1, 1), "it is kept until it was read");
+        let (ticket, _) = call(&mut member, Lane::Reading, at(100));
+        let entries = vec![Entry { sequence: 1, id: EntryId(1), by: OWN, what: 1 }];
+        member.answered(Lane::Reading, ticket, LogReply::Entries { floor: 0, entries }, at(100));
         assert_eq!((member.incomplete(), member.has_unplaced()), (1, true));
         assert!(member.tell(EntryId(5), 1, 0) && member.receipt(EntryId(1), at(100)).is_none());
     }

@@ -23,7 +23,7 @@ pub(crate) struct OwnPurge<W> {
     id: EntryId,
     what: W,
     bytes: usize,
-    /// Nobody asks for its receipt: it is forgotten when it has a place.
+    /// Nobody asks for its receipt: it is forgotten when it was read in its place.
     is_quiet: bool,
     /// Its number in the log of now, and when that was known.
     pub(crate) placed: Option<(u64, Duration)>,
@@ -76,9 +76,9 @@ impl<W: Clone> OwnPurges<W> {
         self.all.iter().any(|purge| purge.placed.is_none())
     }
 
-    /// When the newest one was placed; `None` where it is not.
+    /// When the newest one was placed whose receipt is asked for; `None` where it is not.
     pub(crate) fn newest_placed_at(&self) -> Option<Duration> {
-        self.all.back()?.placed.map(|(_, at)| at)
+        self.all.iter().rfind(|purge| !purge.is_quiet)?.placed.map(|(_, at)| at)
     }
 
     /// What one call appends: those that have no place, within its bounds.
@@ -94,19 +94,25 @@ impl<W: Clone> OwnPurges<W> {
         batch.map(|purge| (purge.id, purge.what.clone())).collect()
     }
 
-    /// One of them has a number, which was so at this moment. True where it had none, and its place is asked for.
+    /// One of them has a number, which was so at this moment. True where it had none.
     pub(crate) fn place(&mut self, id: EntryId, sequence: u64, at: Duration) -> bool {
-        let which = self.all.iter().position(|purge| purge.placed.is_none() && purge.id == id);
-        let Some((which, purge)) = which.and_then(|which| Some((which, self.all.get_mut(which)?))) else {
-            return false;
-        };
-        if purge.is_quiet {
-            self.bytes -= purge.bytes;
-            self.all.remove(which);
-            return false;
+        let unplaced = self.all.iter_mut().find(|purge| purge.placed.is_none() && purge.id == id);
+        match unplaced {
+            Some(purge) => purge.placed = Some((sequence, at)),
+            None => return false,
         }
-        purge.placed = Some((sequence, at));
         true
+    }
+
+    /// The log was read up to this number, or the rest of it up to there is not read any more: quiet ones are forgotten.
+    pub(crate) fn pass(&mut self, sequence: u64) {
+        self.all.retain(|purge| {
+            let is_over = purge.is_quiet && purge.placed.is_some_and(|(number, _)| number <= sequence);
+            if is_over {
+                self.bytes -= purge.bytes;
+            }
+            !is_over
+        });
     }
 
     /// Takes all places back, since the log has begun anew; the names of those that had one.
@@ -117,7 +123,8 @@ impl<W: Clone> OwnPurges<W> {
     /// Forgets those that have a place and are complete, by their name, number, and when it was known.
     pub(crate) fn end(&mut self, mut is_complete: impl FnMut(EntryId, u64, Duration) -> bool) {
         self.all.retain(|purge| {
-            let is_over = purge.placed.is_some_and(|(sequence, at)| is_complete(purge.id, sequence, at));
+            let placed = purge.placed.filter(|_| !purge.is_quiet);
+            let is_over = placed.is_some_and(|(sequence, at)| is_complete(purge.id, sequence, at));
             if is_over {
                 self.bytes -= purge.bytes;
             }

@@ -276,6 +276,8 @@ impl Proxy {
             })
         };
         let joined = self.reach.join(stores, heard);
+        let number = self.invalidations.current();
+        joined.iter().for_each(|Joined { store, .. }| store.hears_from(number));
         // All of them, before any is used: each may have heard of something that another has missed.
         for Joined { store, .. } in joined.iter().filter(|joined| joined.trust == Trust::Unknown) {
             store.look_ahead(&mut |last, notes| self.reach.look_at(last, notes));

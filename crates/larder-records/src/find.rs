@@ -15,13 +15,15 @@ use larder_http::message::RequestHead;
 use larder_http::time::Now;
 use larder_remote::{LookedUp, Unfit};
 use larder_tier::fill::BoxFuture;
-use larder_tier::{Ask, Asked, CacheKey, FetchedRecord, Find, FoundValue, Leading, TargetUri};
+use larder_tier::{Ask, Asked, CacheKey, FetchedRecord, Find, FoundValue, IsOfUse, Leading, TargetUri};
 use tokio::time::timeout;
 
-use crate::record::{self, Found, Record, RecordBody};
+use crate::record::{self, Found, Piece, Record, RecordBody};
 use crate::refusals::Refusal;
 use crate::{HttpCaching, Records};
 
+/// How far a record may be ahead of the server's clock: larders compare that with theirs once a second.
+const AHEAD_MAX: Duration = Duration::from_secs(2);
 /// Pieces that are asked for at once.
 const PIECES_AT_ONCE: usize = 4;
 
@@ -49,9 +51,10 @@ impl Ask<HttpCaching> for Records {
         key: &'a CacheKey,
         request: &'a RequestHead,
         _policy: &'a CachePolicy,
+        is_of_use: &'a IsOfUse<'a, StoredHead>,
     ) -> BoxFuture<'a, Asked<HttpCaching>> {
         Box::pin(async move {
-            let found = timeout(self.settings.timeout, self.find(key, request)).await;
+            let found = timeout(self.settings.timeout, self.find(key, request, is_of_use)).await;
             match found.ok().flatten() {
                 Some(value) => Asked::Found(Box::new(value)),
                 // What memory has is judged by its own age, whatever lies there.
@@ -65,8 +68,9 @@ impl Ask<HttpCaching> for Records {
         key: &'a CacheKey,
         request: &'a RequestHead,
         stored: Option<Now>,
+        is_of_use: &'a IsOfUse<'a, StoredHead>,
     ) -> BoxFuture<'a, Leading<HttpCaching>> {
-        Box::pin(self.lead_or_wait(key, request, stored))
+        Box::pin(self.lead_or_wait(key, request, (stored, is_of_use)))
     }
 
     /// Whether nothing under the base was removed that the fetch of what has this number may have missed.
@@ -84,7 +88,12 @@ impl Ask<HttpCaching> for Records {
 }
 
 impl Records {
-    async fn find(&self, key: &CacheKey, request: &RequestHead) -> Option<FoundValue<HttpCaching>> {
+    async fn find(
+        &self,
+        key: &CacheKey,
+        request: &RequestHead,
+        is_of_use: &IsOfUse<'_, StoredHead>,
+    ) -> Option<FoundValue<HttpCaching>> {
         let record = match self.read(key, &self.names.of_key(key)).await? {
             Found::Response(record) => record,
             Found::Varies(names) => {
@@ -95,7 +104,7 @@ impl Records {
                 }
             }
         };
-        self.use_record(key, &record).await
+        self.use_record(key, &record, is_of_use).await
     }
 
     /// The name of the record for a request, where responses under the key vary by these fields.
@@ -114,8 +123,9 @@ impl Records {
         &self,
         key: &CacheKey,
         record: &Record,
+        is_of_use: &IsOfUse<'_, StoredHead>,
     ) -> Option<FoundValue<HttpCaching>> {
-        let used = self.used(key, record).await;
+        let used = self.used(key, record, is_of_use).await;
         used.map_err(|refusal| self.refusals.note(refusal)).ok()
     }
 
@@ -134,42 +144,59 @@ impl Records {
     }
 
     /// The response that a record is, if it may be used here.
-    async fn used(&self, key: &CacheKey, record: &Record) -> Result<FoundValue<HttpCaching>, Refusal> {
+    async fn used(
+        &self,
+        key: &CacheKey,
+        record: &Record,
+        is_of_use: &IsOfUse<'_, StoredHead>,
+    ) -> Result<FoundValue<HttpCaching>, Refusal> {
         // Before its body is fetched. That it is still so when it is in memory is seen there.
         let number = self.standing.number_of(record.position).ok_or(Refusal::Position)?;
         if !self.removed.is_newer(key.hash(), number) {
             return Err(Refusal::Invalidated);
         }
         let now = self.clock.now();
-        let received = received(record, now, self.standing.server_now().ok_or(Refusal::Clock)?);
+        let server_now = self.standing.server_now().ok_or(Refusal::Clock)?;
+        if record.received > server_now + AHEAD_MAX {
+            // The server's clock was set back: nobody knows how old it is.
+            return Err(Refusal::Clock);
+        }
+        let received = received(record, now, server_now);
         let head = head(key, record, now, received).ok_or(Refusal::Damaged)?;
+        if !is_of_use(&head, number) {
+            return Err(Refusal::Invalidated);
+        }
         let body = match &record.body {
             RecordBody::Inline(body) => vec![body.clone()],
-            RecordBody::Pieces { id, lengths } => self.pieces(*id, lengths).await?,
+            RecordBody::Pieces { id, pieces } => {
+                self.written.note(key, *id, pieces.len());
+                self.pieces(*id, pieces).await?
+            }
         };
         let fetched = FetchedRecord { number, took: record.took };
         Ok(FoundValue { head, body, ticket: number, record: Some(fetched) })
     }
 
-    async fn pieces(&self, id: u128, lengths: &[u32]) -> Result<Vec<Bytes>, Refusal> {
-        let total: u64 = lengths.iter().copied().map(u64::from).sum();
+    async fn pieces(&self, id: u128, pieces: &[Piece]) -> Result<Vec<Bytes>, Refusal> {
+        let total: u64 = pieces.iter().map(|piece| u64::from(piece.length)).sum();
         if total > self.settings.max_object {
             return Err(Refusal::Incomplete);
         }
-        let mut pieces = Vec::with_capacity(lengths.len());
-        let numbered: Vec<(usize, u32)> = lengths.iter().copied().enumerate().collect();
+        let mut read = Vec::with_capacity(pieces.len());
+        let numbered: Vec<(usize, Piece)> = pieces.iter().copied().enumerate().collect();
         for some in numbered.chunks(PIECES_AT_ONCE) {
-            let some = some.iter().map(|(number, length)| self.piece(id, *number, *length));
+            let some = some.iter().map(|(number, piece)| self.piece(id, *number, *piece));
             for piece in join_all(some).await {
-                pieces.push(piece?);
+                read.push(piece?);
             }
         }
-        Ok(pieces)
+        Ok(read)
     }
 
-    async fn piece(&self, id: u128, number: usize, length: u32) -> Result<Bytes, Refusal> {
-        let read = |found: larder_remote::Found| {
-            record::read_piece(&found.body, length).map_err(|_| Unfit::Malformed)
+    async fn piece(&self, id: u128, number: usize, piece: Piece) -> Result<Bytes, Refusal> {
+        let read = |found: larder_remote::Found| match piece.is(&found.body) {
+            true => Ok(found.body),
+            false => Err(Unfit::Malformed),
         };
         match self.servers.look_up(&self.names.of_piece(id, number), read).await {
             LookedUp::Found(piece) => Ok(piece),
@@ -188,7 +215,7 @@ fn vary_names(names: &Bytes) -> Option<VaryNames> {
 
 /// When the head of a record arrived, on this larder's clocks. `None`: before their beginning.
 fn received(record: &Record, now: Now, server_now: Duration) -> Option<Now> {
-    // What is from the future by a little was received now: clocks are compared once a second.
+    // What is from the future by a little was received now.
     let age = server_now.saturating_sub(record.received);
     let age_ms = u64::try_from(age.as_millis()).ok()?;
     Some(Now {

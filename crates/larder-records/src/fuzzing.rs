@@ -16,11 +16,6 @@ pub fn rewritten(key: &CacheKey, bytes: &Bytes) -> Option<Bytes> {
     })
 }
 
-/// A piece of a body with this length, written again; `None` where it is refused.
-pub fn rewritten_piece(bytes: &Bytes, length: u32) -> Option<Bytes> {
-    Some(record::piece(&record::read_piece(bytes, length).ok()?))
-}
-
 /// The frame of a record under a key around `rest`, with a right checksum: a response, or else the names of fields.
 pub fn framed(key: &CacheKey, is_response: bool, rest: &[u8]) -> Bytes {
     record::framed(key, is_response, rest)

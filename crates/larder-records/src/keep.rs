@@ -14,12 +14,12 @@ use larder_cache::StoredHead;
 use larder_remote::Offered;
 use larder_tier::{CacheKey, Entry, Fill, Keep};
 
-use crate::record::{self, INLINE_MAX_BYTES, PART_MAX_BYTES, PIECE_MAX_BYTES, Record, RecordBody};
+use crate::random::draw;
+use crate::record::{self, INLINE_MAX_BYTES, PART_MAX_BYTES, PIECE_MAX_BYTES, Piece, Record, RecordBody};
 use crate::refusals::NotShared;
+use crate::settings::LIFETIME_MIN;
 use crate::{HttpCaching, Records};
 
-/// The least lifetime of what is shared.
-const LIFETIME_MIN: Duration = Duration::from_secs(1);
 /// The longest that anything stays there.
 const STAYS_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How long it is known by which fields responses vary, at least.
@@ -44,7 +44,9 @@ impl Keep<HttpCaching> for Records {
     }
 
     fn put(self: Arc<Self>, entry: &Entry<'_, StoredHead>) {
-        if let Err(why) = self.write(entry) {
+        let written = self.write(entry);
+        self.leading.tell(entry.key, written.is_ok());
+        if let Err(why) = written {
             self.refusals.note_not_shared(why);
         }
     }
@@ -68,11 +70,13 @@ impl Records {
         if head.part.is_some() || key.is_of_parts() {
             return Err(NotShared::Part);
         }
-        let left = head.freshness.remaining(self.clock.now());
-        if head.freshness.no_cache || left < LIFETIME_MIN {
+        let freshness = &head.freshness;
+        let left = freshness.remaining(self.clock.now());
+        // By the lifetime that it was given: a second is over soon.
+        if freshness.no_cache || left.is_zero() || freshness.lifetime < LIFETIME_MIN {
             return Err(NotShared::Lifetime);
         }
-        Ok(left.saturating_add(head.stale.longest_window()).min(STAYS_MAX))
+        Ok(left.saturating_add(head.stale.longest_window()).clamp(LIFETIME_MIN, STAYS_MAX))
     }
 
     fn write(&self, entry: &Entry<'_, StoredHead>) -> Result<(), NotShared> {
@@ -117,13 +121,20 @@ impl Records {
             };
             return Ok(RecordBody::Inline(body));
         }
-        let id = draw().ok_or(NotShared::Queue)?;
-        let mut lengths = Vec::new();
-        for (number, piece) in pieces(entry.chunks).enumerate() {
-            lengths.push(u32::try_from(piece.len()).map_err(|_| NotShared::Length)?);
-            self.queue(&self.names.of_piece(id, number), record::piece(&piece), stays)?;
+        let cut: Vec<Bytes> = pieces(entry.chunks).collect();
+        // What was confirmed is written anew under its names, so that nothing is left over.
+        let body = entry.chunks.first().map_or(0, |chunk| chunk.as_ptr() as usize);
+        let (id, former) = self.written.replace(entry.key, (body, entry.length), cut.len(), draw);
+        let id = id.ok_or(NotShared::Queue)?;
+        let mut told = Vec::with_capacity(cut.len());
+        for (number, piece) in cut.into_iter().enumerate() {
+            told.push(Piece::of(&piece).ok_or(NotShared::Length)?);
+            self.queue(&self.names.of_piece(id, number), piece, stays)?;
         }
-        Ok(RecordBody::Pieces { id, lengths })
+        if let Some((former, count)) = former {
+            (0..count).for_each(|number| self.servers.delete_if_up(&self.names.of_piece(former, number)));
+        }
+        Ok(RecordBody::Pieces { id, pieces: told })
     }
 }
 
@@ -152,13 +163,6 @@ fn pieces(chunks: &[Bytes]) -> impl Iterator<Item = Bytes> {
         }
         Some(joined.into())
     })
-}
-
-/// A number that no other record has.
-pub(crate) fn draw() -> Option<u128> {
-    let mut bytes = [0; 16];
-    ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut bytes).ok()?;
-    Some(u128::from_le_bytes(bytes))
 }
 
 #[cfg(test)]

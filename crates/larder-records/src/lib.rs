@@ -16,13 +16,16 @@
 //! docs/design/records.md has the reasons. Deliberately absent: lists of what lies there, and deletion by names: what was purged is
 //! told by the log, and goes when its time is over.
 
+mod claim;
 mod find;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod invalidate;
 mod keep;
 mod lead;
+mod leads;
 mod name;
+mod random;
 mod record;
 mod refusals;
 mod removed;
@@ -30,6 +33,7 @@ mod run;
 mod settings;
 mod standing;
 mod told;
+mod written;
 
 use std::fmt;
 use std::sync::Arc;
@@ -42,12 +46,14 @@ use larder_remote::redis::RedisSettings;
 use larder_remote::{Clients, RemoteError, RemoteSettings, Resolve, ServerReport};
 use larder_tier::VocabularyOf;
 
-use lead::Leads;
+use claim::Fetching;
+use leads::Leads;
 use name::Names;
 use refusals::Refusals;
 use removed::Removed;
 pub use settings::{RECORD_MAX_BYTES, RecordsSettings};
 pub use standing::Standing;
+use written::Written;
 
 /// The rules of caching, as [`larder_cache`] has them.
 type HttpCaching = VocabularyOf<StoredHead, CachePolicy>;
@@ -62,6 +68,8 @@ pub struct Records {
     removed: Removed,
     refusals: Refusals,
     leads: Leads,
+    leading: Fetching,
+    written: Written,
     /// What it writes where it fetches for all.
     holder: Bytes,
 }
@@ -89,7 +97,9 @@ impl Records {
             removed: Removed::default(),
             refusals: Refusals::default(),
             leads: Leads::default(),
-            holder: format!("{:032x}", keep::draw().unwrap_or_default()).into(),
+            leading: Fetching::default(),
+            written: Written::default(),
+            holder: format!("{:032x}", random::draw().unwrap_or_default()).into(),
         }))
     }
 

@@ -8,7 +8,7 @@
 //! ```text
 //!   "lrdr"  format  kind  CRC-32 of all that follows
 //!   base of the key, variant of the key: length and bytes each
-//!   kind 1: log, entry, received (ms), took (ms), head, length of the body, pieces: id, and the length of each; else the body
+//!   kind 1: log, entry, received (ms), took (ms), head, number of pieces: id, length and CRC-32 of each; else the body
 //!   kind 2: names of the fields by which the responses under this key vary
 //! ```
 
@@ -58,7 +58,27 @@ pub(crate) struct Record {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RecordBody {
     Inline(Bytes),
-    Pieces { id: u128, lengths: Vec<u32> },
+    Pieces { id: u128, pieces: Vec<Piece> },
+}
+
+/// A piece of a body, as its record tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) length: u32,
+    sum: u32,
+}
+
+impl Piece {
+    /// `None`: it is too long.
+    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
+        let length = u32::try_from(bytes.len()).ok().filter(|length| *length as usize <= PIECE_MAX_BYTES)?;
+        Some(Self { length, sum: crc(bytes) })
+    }
+
+    /// Whether these bytes are it.
+    pub(crate) fn is(self, bytes: &[u8]) -> bool {
+        Self::of(bytes) == Some(self)
+    }
 }
 
 /// What lies under the name of a key.
@@ -82,10 +102,13 @@ pub(crate) fn response(key: &CacheKey, record: &Record) -> Bytes {
             out.put_u32(0);
             out.extend_from_slice(body);
         }
-        RecordBody::Pieces { id, lengths } => {
-            out.put_u32(u32::try_from(lengths.len()).unwrap_or(u32::MAX));
+        RecordBody::Pieces { id, pieces } => {
+            out.put_u32(u32::try_from(pieces.len()).unwrap_or(u32::MAX));
             out.extend_from_slice(&id.to_le_bytes());
-            lengths.iter().for_each(|length| out.put_u32(*length));
+            for Piece { length, sum } in pieces {
+                out.put_u32(*length);
+                out.put_u32(*sum);
+            }
         }
     }
     end(out)
@@ -96,24 +119,6 @@ pub(crate) fn varies(key: &CacheKey, names: &str) -> Bytes {
     let mut out = begin(VARIES, key);
     out.extend_from_slice(names.as_bytes());
     end(out)
-}
-
-/// Writes a piece of a body.
-pub(crate) fn piece(bytes: &[u8]) -> Bytes {
-    let mut out = Vec::with_capacity(4 + bytes.len());
-    out.put_u32(crc(bytes));
-    out.extend_from_slice(bytes);
-    out.into()
-}
-
-/// Reads a piece that has this length.
-pub(crate) fn read_piece(bytes: &Bytes, length: u32) -> Result<Bytes, Refusal> {
-    let mut take = Take(bytes);
-    let sum = take.u32().ok_or(Refusal::Damaged)?;
-    match take.0.len() == length as usize && crc(take.0) == sum {
-        true => Ok(bytes.slice_ref(take.0)),
-        false => Err(Refusal::Damaged),
-    }
 }
 
 /// Reads what lies under the name of `key`.
@@ -156,10 +161,11 @@ fn read_response(all: &Bytes, mut take: Take<'_>) -> Option<Record> {
         0 => RecordBody::Inline(all.slice_ref(take.0)),
         count if count <= PIECES_MAX => {
             let id = wide(&mut take)?;
-            let lengths: Vec<u32> = (0..count).map(|_| take.u32()).collect::<Option<_>>()?;
+            let piece = |_| Some(Piece { length: take.u32()?, sum: take.u32()? });
+            let pieces: Vec<Piece> = (0..count).map(piece).collect::<Option<_>>()?;
             let is_right = take.0.is_empty()
-                && lengths.iter().all(|length| (1..=PIECE_MAX_BYTES).contains(&(*length as usize)));
-            is_right.then_some(RecordBody::Pieces { id, lengths })?
+                && pieces.iter().all(|piece| (1..=PIECE_MAX_BYTES).contains(&(piece.length as usize)));
+            is_right.then_some(RecordBody::Pieces { id, pieces })?
         }
         _ => return None,
     };
@@ -239,27 +245,31 @@ mod tests {
         }
     }
 
+    fn pieces() -> Vec<Piece> {
+        [&vec![1; PIECE_MAX_BYTES][..], b"a"].map(|bytes| Piece::of(bytes).unwrap()).into()
+    }
+
     #[test]
     fn what_was_written_is_read_again() {
         let inline = RecordBody::Inline(Bytes::from_static(b"a body"));
         let empty = RecordBody::Inline(Bytes::new());
-        let pieces = RecordBody::Pieces { id: 9, lengths: vec![PIECE_MAX_BYTES as u32, 1] };
+        let pieces = RecordBody::Pieces { id: 9, pieces: pieces() };
         for body in [inline, empty, pieces] {
             let written = record(body);
             assert_eq!(read(&key(), &response(&key(), &written)), Ok(Found::Response(written)));
         }
         let names = "accept-encoding,accept-language";
         assert_eq!(read(&key(), &varies(&key(), names)), Ok(Found::Varies(names.into())));
-        let written = piece(b"0123");
-        assert_eq!(read_piece(&written, 4), Ok(Bytes::from_static(b"0123")));
-        assert_eq!(read_piece(&written, 3), Err(Refusal::Damaged));
+        let piece = Piece::of(b"0123").unwrap();
+        assert!(piece.is(b"0123") && !piece.is(b"012") && !piece.is(b"0124"));
+        assert_eq!(Piece::of(&vec![0; PIECE_MAX_BYTES + 1]), None);
     }
 
     #[test]
     fn each_flipped_bit_and_each_cut_is_noticed() {
         let all = [
             response(&key(), &record(RecordBody::Inline(Bytes::from_static(b"a body")))),
-            response(&key(), &record(RecordBody::Pieces { id: 9, lengths: vec![5, 1] })),
+            response(&key(), &record(RecordBody::Pieces { id: 9, pieces: pieces() })),
             varies(&key(), "accept-language"),
         ];
         for written in all {
@@ -274,12 +284,6 @@ mod tests {
             }
             let longer: Bytes = [&written[..], b"\0"].concat().into();
             assert_eq!(read(&key(), &longer), Err(Refusal::Damaged));
-        }
-        let written = piece(b"0123");
-        for bit in 0..written.len() * 8 {
-            let mut flipped = written.to_vec();
-            flipped[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(read_piece(&flipped.into(), 4), Err(Refusal::Damaged));
         }
     }
 
@@ -298,7 +302,6 @@ mod tests {
             let framed = end([&begin(RESPONSE, &key())[..], &bytes].concat());
             for bytes in [Bytes::from(bytes), framed] {
                 let _ = read(&key(), &bytes);
-                let _ = read_piece(&bytes, 7);
             }
         }
     }

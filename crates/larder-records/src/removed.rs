@@ -27,6 +27,11 @@ impl Default for Removed {
 }
 
 impl Removed {
+    /// What was removed up to this number is not known.
+    pub(crate) fn forget_up_to(&self, number: u64) {
+        self.floor.fetch_max(number, Ordering::AcqRel);
+    }
+
     pub(crate) fn note(&self, base: u64, number: u64) {
         let mut bases = self.bases.lock();
         if bases.len() >= BASES_MAX && !bases.contains_key(&base) {
@@ -57,6 +62,8 @@ mod tests {
         (0..BASES_MAX as u64).for_each(|base| removed.note(10 + base, 6 + base));
         let last = 5 + BASES_MAX as u64;
         assert!(!removed.is_newer(2, last - 2) && removed.is_newer(2, last));
+        removed.forget_up_to(last + 2);
+        assert!(!removed.is_newer(2, last + 1) && removed.is_newer(2, last + 2));
         removed.note(7, last + 9);
         assert!(!removed.is_newer(7, last + 8) && removed.is_newer(8, last));
     }

@@ -17,6 +17,11 @@ const CLOSE_MAX: Duration = Duration::from_secs(10);
 impl Run for Records {
     fn open(&self, _admit: &Arc<Admit>, _is_believed: bool) {}
 
+    /// A store that a reload has opened was not told what was removed before.
+    fn hears_from(&self, number: u64) {
+        self.removed.forget_up_to(number);
+    }
+
     fn borrow_from(&self, _backlog: &Arc<Backlog>) {}
 
     fn limit_files(&self, _files: usize) {}

@@ -7,6 +7,9 @@ use std::time::Duration;
 /// The largest body that is shared. It is read as a whole before the first byte of it is sent.
 pub const RECORD_MAX_BYTES: u64 = 8 << 20;
 
+/// The least lifetime of what is shared.
+pub(crate) const LIFETIME_MIN: Duration = Duration::from_secs(1);
+
 /// The settings of one store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordsSettings {

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use larder_cache::CachePolicy;
+use larder_cache::{CachePolicy, StoredHead};
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
-use larder_tier::{Asked, FetchedRecord, FoundValue, Lead, Leading};
+use larder_tier::{Asked, FetchedRecord, FoundValue, IsOfUse, Lead, Leading};
 use tokio::time::{Instant, timeout_at};
 
 use crate::key::CacheKey;
@@ -40,7 +40,7 @@ impl Store {
         self.anew().is_some_and(|(tier, _)| tier.may_ask(request, policy))
     }
 
-    /// Asks that tier, and puts what it has into memory. `number` is that of the last invalidation at this moment or before, `now`
+    /// Asks that tier, and puts what it has into memory, if it is of use. `number` is that of the last invalidation at this moment or before, `now`
     /// the moment of the look that has found nothing fresh.
     ///
     /// # Cancel safety
@@ -49,7 +49,7 @@ impl Store {
         &self,
         key: &CacheKey,
         (request, policy): (&RequestHead, &CachePolicy),
-        number: u64,
+        (number, is_of_use): (u64, &IsOfUse<'_, StoredHead>),
         now: Now,
     ) -> Recalled {
         let Some((tier, gate)) = self.anew() else { return Recalled::Nothing };
@@ -64,12 +64,12 @@ impl Store {
             },
         };
         let asked = match has_waited {
-            false => tier.ask(key, request, policy).await,
+            false => tier.ask(key, request, policy, is_of_use).await,
             true if turn.found_at.is_some_and(|at| at >= began) && self.has_for(key, request, now) => {
                 return Recalled::Something;
             }
             true if turn.empty_at.is_some_and(|at| at >= began) => return Recalled::Nothing,
-            true => match timeout_at(until, tier.ask(key, request, policy)).await {
+            true => match timeout_at(until, tier.ask(key, request, policy, is_of_use)).await {
                 Ok(asked) => asked,
                 Err(_) => return Recalled::TooLate,
             },
@@ -103,9 +103,10 @@ impl Store {
         key: &CacheKey,
         request: &RequestHead,
         (number, stored): (u64, Option<Now>),
+        is_of_use: &IsOfUse<'_, StoredHead>,
     ) -> Led {
         let Some((tier, _)) = self.anew().filter(|(tier, _)| tier.holds_records()) else { return Led::Alone };
-        match tier.lead(key, request, stored).await {
+        match tier.lead(key, request, stored, is_of_use).await {
             Leading::Mine(lead) => Led::Mine(lead),
             Leading::Found(value) => match self.keep_found(tier, key, *value, number) {
                 true => Led::Found,

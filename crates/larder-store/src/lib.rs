@@ -32,7 +32,7 @@ pub mod whereabouts;
 pub use ask::Led;
 pub use audience::Audience;
 pub use larder_tier::{
-    Budget, CacheKey, Lead, Note, Reservation, TargetUri, budget, descriptors, key, rank, template,
+    Budget, CacheKey, IsOfUse, Lead, Note, Reservation, TargetUri, budget, descriptors, key, rank, template,
 };
 pub use memory::{Held, HotCache, MemoryStore, MemoryStoreSettings, Selection, Usage};
 pub use recall::Recalled;

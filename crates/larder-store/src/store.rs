@@ -250,6 +250,11 @@ impl Store {
         self.tiers.iter().for_each(|tier| tier.open(admit, is_believed));
     }
 
+    /// It hears of every invalidation from now on, and `number` is that of the last one.
+    pub fn hears_from(&self, number: u64) {
+        self.tiers.iter().for_each(|tier| tier.hears_from(number));
+    }
+
     /// From now on its tiers ask this which notes are needed still. After [`open`](Self::open).
     pub fn take_stock_by(&self, needed: &Arc<Needed>) {
         self.tiers.iter().for_each(|tier| tier.take_stock_by(needed));

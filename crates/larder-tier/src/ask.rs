@@ -16,6 +16,9 @@ use crate::fill::BoxFuture;
 use crate::key::CacheKey;
 use crate::vocabulary::Vocabulary;
 
+/// Whether a response with a head, which counts here as fetched after a number, is of use: nothing that was invalidated since ends it.
+pub type IsOfUse<'a, H> = dyn Fn(&H, u64) -> bool + Send + Sync + 'a;
+
 /// Values that others write.
 pub trait Ask<V: Vocabulary> {
     /// Whether it is such a tier. Only [`ask`](Self::ask) finds what lies there.
@@ -39,7 +42,8 @@ pub trait Ask<V: Vocabulary> {
         Duration::ZERO
     }
 
-    /// Asks it for an answer to `request`, which has this key, as a site's policy judges it.
+    /// Asks it for an answer to `request`, which has this key, as a site's policy judges it. A response that some larder has fetched is
+    /// answered only if it is of use.
     ///
     /// # Cancel safety
     /// Dropped, what comes is for nobody.
@@ -48,12 +52,13 @@ pub trait Ask<V: Vocabulary> {
         _key: &'a CacheKey,
         _request: &'a RequestHead,
         _policy: &'a V::Policy,
+        _is_of_use: &'a IsOfUse<'a, V::Head>,
     ) -> BoxFuture<'a, Asked<V>> {
         Box::pin(std::future::ready(Asked::Absent))
     }
 
     /// Asks that of all larders that write there this one fetches the response to `request`, or waits for the one that does. `Alone` where
-    /// nobody is kept from fetching. What is found came after `stored`, the moment of what is to be replaced.
+    /// nobody is kept from fetching. What is found is of use, and came after `stored`, the moment of what is to be replaced.
     ///
     /// # Cancel safety
     /// Dropped, another may fetch it after a short while.
@@ -62,6 +67,7 @@ pub trait Ask<V: Vocabulary> {
         _key: &'a CacheKey,
         _request: &'a RequestHead,
         _stored: Option<Now>,
+        _is_of_use: &'a IsOfUse<'a, V::Head>,
     ) -> BoxFuture<'a, Leading<V>> {
         Box::pin(std::future::ready(Leading::Alone))
     }
@@ -111,8 +117,8 @@ pub enum Leading<V: Vocabulary> {
 
 /// The right to fetch a response for all larders. Dropped, the others look for what was written, or fetch it themselves.
 pub trait Lead: Send + Sync {
-    /// A head has come that may be stored, with a body of this length where that is known.
-    fn sees_head(&self, length: Option<u64>);
+    /// A head has come that may be stored, with a lifetime of so much and a body of this length where that is known.
+    fn sees_head(&self, lifetime: Duration, length: Option<u64>);
 
     /// What comes is for nobody else: the others fetch it for themselves from now on, for a while.
     fn is_not_shared(&self);

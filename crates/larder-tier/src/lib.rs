@@ -27,7 +27,7 @@ pub mod tier;
 pub mod uri;
 pub mod vocabulary;
 
-pub use ask::{Ask, Asked, FetchedRecord, FoundValue, Lead, Leading};
+pub use ask::{Ask, Asked, FetchedRecord, FoundValue, IsOfUse, Lead, Leading};
 pub use budget::{Budget, Reservation};
 pub use entry::{Candidate, Entry, InMemory, Loaded, LoadedContent, Look, Memo, Opened, Unreadable};
 pub use fill::{CHUNK_BYTES, Fill, Loss, Offered, StoredChunk};

@@ -421,6 +421,10 @@ pub trait Run {
     /// used of what it holds. What comes later is admitted as well. Waits for the disks.
     fn open(&self, admit: &Arc<Admit>, is_believed: bool);
 
+    /// It hears of every invalidation from now on, and `number` is that of the last one. What was removed before without it is not known
+    /// here.
+    fn hears_from(&self, _number: u64) {}
+
     /// Tries again what is absent, off the workers. To be called every second.
     fn try_absent(self: Arc<Self>, _admit: &Arc<Admit>) {}
 

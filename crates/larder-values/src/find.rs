@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
-use larder_cache::CachePolicy;
+use larder_cache::{CachePolicy, StoredHead};
 use larder_http::message::{RequestHead, Scheme};
 use larder_remote::{LookedUp, Unfit};
 use larder_tier::fill::BoxFuture;
-use larder_tier::{Ask, Asked, CacheKey, Find, FoundValue, TargetUri};
+use larder_tier::{Ask, Asked, CacheKey, Find, FoundValue, IsOfUse, TargetUri};
 
 use crate::notes::Belief;
 use crate::{HttpCaching, Values, format};
@@ -39,6 +39,7 @@ impl Ask<HttpCaching> for Values {
         key: &'a CacheKey,
         request: &'a RequestHead,
         policy: &'a CachePolicy,
+        _is_of_use: &'a IsOfUse<'a, StoredHead>,
     ) -> BoxFuture<'a, Asked<HttpCaching>> {
         Box::pin(async move {
             let ticket = self.notes.ticket(key.hash());

@@ -139,6 +139,8 @@ struct Purge {
     began: Duration,
     by: usize,
     complete: Option<Duration>,
+    /// In which log it was told, if nobody asks for its receipt.
+    told_in: Option<Option<Epoch>>,
 }
 
 struct Machine {
@@ -473,7 +475,9 @@ impl World {
             );
         }
         let forbids = |purge: &Purge| {
-            let is_own = purge.by == self.run_of[at];
+            // What was told in a former log may be lost with that.
+            let is_lost = purge.told_in.is_some_and(|epoch| epoch != sim.epoch);
+            let is_own = purge.by == self.run_of[at] && !is_lost;
             purge.key == key && fetched < purge.began && (is_own || purge.complete.is_some())
         };
         if let Some((id, purge)) = self.purges.iter().find(|(_, purge)| forbids(purge)) {
@@ -500,14 +504,20 @@ impl World {
             return;
         }
         let (key, id) = (self.dice.below(KEYS), EntryId(self.dice.name()));
+        let is_told = self.dice.percent(25);
         let sim = &mut self.members[at];
         let announced = sim.applied.announce(sim.number);
         sim.enter(key);
-        sim.applied.name(announced, id, false);
+        sim.applied.name(announced, id, is_told);
         sim.applied.end(announced);
-        assert!(sim.member.purge(id, key, 8), "few are not complete");
-        let by = self.run_of[at];
-        self.purges.insert(id, Purge { key, began: self.now, by, complete: None });
+        let is_taken = match is_told {
+            true => sim.member.tell(id, key, 8),
+            false => sim.member.purge(id, key, 8),
+        };
+        assert!(is_taken, "few are not complete");
+        let (by, epoch) = (self.run_of[at], self.members[at].epoch);
+        let told_in = is_told.then_some(epoch);
+        self.purges.insert(id, Purge { key, began: self.now, by, complete: None, told_in });
         self.seen.purged += 1;
         self.tell(|| format!("web-{at}: purges {key} as {id:?}"));
     }

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use http::header::SET_COOKIE;
 use larder_cache::{StoredHead, Verdict};
@@ -16,6 +17,7 @@ use larder_store::audience::Member;
 use larder_store::rank::{Rank, RankedMutex};
 use larder_store::{Audience, CacheKey, Lead};
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::flight::{Ended, Flight, View};
 use super::outcome::FlightOutcome;
@@ -123,6 +125,19 @@ impl FlightGuard {
     /// Other larders wait for what it brings.
     pub(crate) fn leads_for_all(&mut self, lead: Box<dyn Lead>) {
         self.lead = Some(lead);
+    }
+
+    /// Resolves when there is no client left to fetch for: at once where nobody but the leader could want the answer, else
+    /// when nobody has waited for `orphan_time`.
+    pub(crate) async fn abandoned(&self, orphan_time: Duration) {
+        let audience = self.audience();
+        loop {
+            audience.empty().await;
+            let is_over = !self.is_shared() || timeout(orphan_time, audience.present()).await.is_err();
+            if is_over {
+                return;
+            }
+        }
     }
 
     /// The end of the client that causes the fetch.

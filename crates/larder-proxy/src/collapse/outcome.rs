@@ -50,7 +50,9 @@ impl FlightOutcome {
     pub(super) fn tell(&self, lead: &dyn Lead) {
         match self {
             Self::Shared { response, .. } if response.not_stored.is_none() => {
-                lead.sees_head(response.body.declared());
+                let freshness = &response.head.freshness;
+                let lifetime = if freshness.is_shareable() { freshness.lifetime } else { Duration::ZERO };
+                lead.sees_head(lifetime, response.body.declared());
             }
             Self::Shared { .. } | Self::Passed(_) | Self::Unshared | Self::NotForOthers => {
                 lead.is_not_shared()

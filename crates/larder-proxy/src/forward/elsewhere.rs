@@ -1,14 +1,16 @@
 //! A fetch that another larder may be making: who shares its responses asks first who fetches.
 //!
 //! In: a fetch that is about to begin. Out: it begins, with the right to fetch for all larders or without; or it is over, because another one
-//! has put a response into the store that may be used: then all who wait look again. However long that takes, clients wait no
-//! longer than for a fetch of this larder.
+//! has put a response into the store that may be used: then all who wait look again. How long that is waited for is bounded by the store.
+
+use std::sync::Arc;
 
 use http::Method;
 use http::header::RANGE;
+use larder_cache::StoredHead;
 use larder_store::Led;
 
-use super::{FetchTask, abandoned};
+use super::FetchTask;
 use crate::collapse::{FlightGuard, FlightOutcome};
 use crate::invalidation::Judge;
 use crate::lookup::{Lookup, LookupResult};
@@ -44,10 +46,15 @@ pub(super) async fn wait(task: &FetchTask, guard: &mut FlightGuard) -> Elsewhere
     let number = task.worker.proxy.invalidations.current();
     let request = guard.request().clone();
     let stored = task.offered.selected.as_ref().map(|stored| stored.head.freshness.received);
-    let leading = store.lead(guard.key(), &request, (number, stored));
+    // What a purge has come for meanwhile is not what is waited for.
+    let (key, worker) = (guard.key().clone(), Arc::clone(&task.worker));
+    let is_good = move |head: &StoredHead, number| {
+        Judge::new(&worker.proxy.invalidations, None).is_good(&key, head, number)
+    };
+    let leading = store.lead(guard.key(), &request, (number, stored), &is_good);
     let led = tokio::select! {
         led = leading => led,
-        () = abandoned(guard, task.orphan_time()) => return Elsewhere::Over,
+        () = guard.abandoned(task.orphan_time()) => return Elsewhere::Over,
     };
     match led {
         Led::Mine(lead) => guard.leads_for_all(lead),

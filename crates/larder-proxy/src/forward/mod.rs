@@ -18,7 +18,6 @@ mod task;
 mod template;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::StatusCode;
 use http::header::RANGE;
@@ -27,7 +26,6 @@ use larder_cache::{ExchangeTimes, StaleCause};
 use larder_http::message::RequestHead;
 use larder_origin::{OriginRequest, OriginResponse};
 use larder_store::{CacheKey, RefreshFailure, StoredResponse, StreamingBody};
-use tokio::time::timeout;
 
 use crate::collapse::{FlightGuard, FlightOutcome, Kept};
 use crate::failure::Failure;
@@ -62,7 +60,7 @@ pub(crate) fn fly(mut task: FetchTask, mut guard: FlightGuard) -> impl Future<Ou
             let (asked, conditional) = asking(&task, &guard);
             let answered = tokio::select! {
                 answered = asked => answered,
-                () = abandoned(&guard, orphan_time) => {
+                () = guard.abandoned(orphan_time) => {
                     // Everybody has given up on an origin that said nothing all that time.
                     if guard.is_shared() {
                         note_failure(&task, stood.as_ref(), RefreshFailure::Dead);
@@ -359,19 +357,6 @@ fn stand_in(
 fn note_failure(task: &FetchTask, stored: Option<&Arc<StoredResponse>>, failure: RefreshFailure) {
     if let Some(stored) = stored {
         stored.refreshing.failed(task.worker.proxy.clock.now().monotonic, failure);
-    }
-}
-
-/// Resolves when there is no client left to fetch for: at once where nobody but the leader could want the answer, else
-/// when nobody has waited for `orphan_time`.
-async fn abandoned(guard: &FlightGuard, orphan_time: Duration) {
-    let audience = guard.audience();
-    loop {
-        audience.empty().await;
-        let is_over = !guard.is_shared() || timeout(orphan_time, audience.present()).await.is_err();
-        if is_over {
-            return;
-        }
     }
 }
 

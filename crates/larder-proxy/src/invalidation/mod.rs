@@ -233,6 +233,14 @@ impl<'a> Judge<'a> {
         self.is_new_enough(number) || !self.is_doubting && self.invalidations.is_none_or(is_good)
     }
 
+    /// Whether a response under `key` that is not in an index, and was fetched after `number`, may be used or validated.
+    pub(crate) fn is_of_use(&self, key: &CacheKey, head: &StoredHead, number: u64) -> bool {
+        self.invalidations.is_none_or(|invalidations| {
+            invalidations.verdict_of(key, head, number).is_of_use(head.validators.etag.is_some())
+                && invalidations.remembers(number, invalidations.forgotten())
+        })
+    }
+
     /// Whether nothing is used before the origin has been asked that was fetched before the request came.
     pub(crate) fn is_doubting(&self) -> bool {
         self.is_doubting

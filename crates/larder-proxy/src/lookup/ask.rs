@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use larder_cache::Verdict;
+use larder_cache::{StoredHead, Verdict};
 use larder_http::fields::cache_status::Forward;
 use larder_http::time::Now;
 use larder_store::{Recalled, Store, StoredResponse};
@@ -50,7 +50,10 @@ impl Lookup<'_> {
     pub(super) async fn ask(&self, store: &Store, now: Now) -> Recalled {
         let Some(number) = self.judge.current() else { return Recalled::Nothing };
         match !self.judge.is_doubting() && store.may_ask(self.request, &self.rule.policy) {
-            true => store.ask(self.key, (self.request, &self.rule.policy), number, now).await,
+            true => {
+                let is_of_use = |head: &StoredHead, number| self.judge.is_of_use(self.key, head, number);
+                store.ask(self.key, (self.request, &self.rule.policy), (number, &is_of_use), now).await
+            }
             false => Recalled::Nothing,
         }
     }

@@ -159,8 +159,13 @@ impl SharedMember {
     /// Purges everything elsewhere, where a purge was not shared and there is room again. An empty entry stands for everything.
     pub(super) fn pay(&self, id: EntryId) {
         // Taken back first: one that finds no room after this one is owed anew.
-        let owes = self.owes_everything.swap(false, Ordering::AcqRel);
-        if owes && !self.member().purge(id, Purge::from([]), 0) {
+        if !self.owes_everything.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        self.positions.applied().pay(id);
+        let has_room = self.member().purge(id, Purge::from([]), 0);
+        if !has_room {
+            self.positions.applied().owe_for(id);
             self.owe_everything();
         }
     }

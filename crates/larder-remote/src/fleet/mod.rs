@@ -105,10 +105,10 @@ impl Fleet {
         self.may_use().then(|| self.shared.positions().applied().number_of(position)).flatten()
     }
 
-    /// The time of the server's clock since 1970, by which members tell each other the ages of responses. `None` before it was
-    /// asked.
+    /// The time of the server's clock since 1970, by which members tell each other the ages of responses. `None` without a lease,
+    /// and before it was asked.
     pub fn server_now(&self) -> Option<Duration> {
-        self.shared.positions().server_now()
+        self.may_use().then(|| self.shared.positions().server_now()).flatten()
     }
 
     /// What has become of a purge of this larder.

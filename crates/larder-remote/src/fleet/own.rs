@@ -47,6 +47,7 @@ impl OwnPurge {
         let (id, bytes) = match draw() {
             Ok(id) => (EntryId(id), what.len()),
             Err(error) => {
+                self.shared.positions().applied().owe(self.announced);
                 self.shared.owe_everything();
                 return Err(error);
             }
@@ -58,7 +59,7 @@ impl OwnPurge {
             false => self.shared.member().purge(id, what, bytes),
         };
         if !has_room {
-            self.shared.positions().applied().owe(id);
+            self.shared.positions().applied().owe_for(id);
             self.shared.owe_everything();
         }
         self.shared.wake();

@@ -62,6 +62,7 @@ impl Ask<HttpCaching> for ScriptedTier {
         _key: &'a CacheKey,
         request: &'a RequestHead,
         _policy: &'a CachePolicy,
+        _is_of_use: &'a larder_tier::IsOfUse<'a, StoredHead>,
     ) -> BoxFuture<'a, Asked<HttpCaching>> {
         Box::pin(async move {
             self.asked.fetch_add(1, Ordering::Relaxed);
@@ -215,7 +216,7 @@ impl Fixture {
 
     async fn ask_at(&self, now: Now) -> Recalled {
         let request = request(&[]);
-        self.store.ask(&key("/a"), (&request, &CachePolicy::default()), 7, now).await
+        self.store.ask(&key("/a"), (&request, &CachePolicy::default()), (7, &|_, _| true), now).await
     }
 
     fn copies(&self) -> Vec<(bool, u64, Vec<u8>)> {

@@ -167,7 +167,7 @@ async fn a_value_whose_name_has_a_version_is_that_of_the_key_and_its_copy_lasts(
         let mut key = larder_tier::CacheKey::new("example.com:8080", "/a");
         key.push_part(b"http");
         versions.into_iter().for_each(|versions| key.push_versions(versions.as_bytes()));
-        match fixture.values.ask(&key, &asked, &policy).await {
+        match fixture.values.ask(&key, &asked, &policy, &|_, _| true).await {
             larder_tier::Asked::<crate::HttpCaching>::Found(value) => {
                 Ok((value.body.concat(), value.head.freshness.lifetime >= Duration::from_secs(3600)))
             }

@@ -47,7 +47,7 @@ async fn what_was_asked_for_before_an_invalidation_is_not_current_after_it() {
     fixture.server.raw().set(NAME, 0, 0, b"old");
     let policy = CachePolicy::default();
     let larder_tier::Asked::<crate::HttpCaching>::Found(value) =
-        fixture.values.ask(&key(&asked), &asked, &policy).await
+        fixture.values.ask(&key(&asked), &asked, &policy, &|_, _| true).await
     else {
         panic!("it is there");
     };

@@ -91,6 +91,26 @@ async fn the_record_of_another_url_is_not_an_answer() {
     .await;
 }
 
+/// As after the clock of the server was set back by an hour.
+#[tokio::test]
+async fn a_record_from_the_future_is_not_used() {
+    let scene = Scene::new();
+    let (first, second) = scene.two().await;
+    is_a_miss(&scene, (&first, &second), "/future", "clock", |name| {
+        let mut value = scene.redis.raw().ask(&[b"GET", name.as_bytes()]).unwrap();
+        // Behind the frame, the two levels of the key, the log and the number of its entry.
+        let length = |at: usize| u32::from_le_bytes(value[at..at + 4].try_into().unwrap()) as usize;
+        let variant = 14 + length(10);
+        let at = variant + 4 + length(variant) + 24;
+        let received = u64::from_le_bytes(value[at..at + 8].try_into().unwrap()) + 3_600_000;
+        value[at..at + 8].copy_from_slice(&received.to_le_bytes());
+        let sum = crc32fast::hash(&value[10..]) ^ 0x0101_0101;
+        value[6..10].copy_from_slice(&sum.to_le_bytes());
+        scene.redis.raw().set(name, &value);
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn whatever_others_put_there_is_a_miss_and_never_the_end() {
     let scene = Scene::new();

@@ -36,7 +36,7 @@ struct Scene {
 struct Larder {
     process: Process,
     name: String,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 /// What the application answers: a body of the length that the path ends with, which begins with the state and the target.
@@ -58,6 +58,7 @@ fn answer(seen: &Seen, state: u64) -> Answer {
         "/private" | "/slow/private" => &["Cache-Control: private, max-age=3600"],
         "/no-store" => &["Cache-Control: no-store"],
         "/short" => &["Cache-Control: max-age=0, must-revalidate"],
+        "/second" | "/slow/second" | "/second/long-700000" => &["Cache-Control: max-age=1"],
         "/soon" | "/slow/soon" => &["Cache-Control: max-age=2"],
         "/no-tag" => &["Cache-Control: max-age=3600", "Surrogate-Key: page"],
         path if path.starts_with("/vary") => &["Cache-Control: max-age=3600", "Vary: Accept-Language"],
@@ -74,6 +75,7 @@ fn answer(seen: &Seen, state: u64) -> Answer {
     let answer = Answer::new(200, &fields, &body);
     let half = || vec![Hold { at: body.len() as u64 / 2, gate: path.to_owned() }];
     match path {
+        "/fails" => Answer { status: Some(500), delay: Some("300ms".to_owned()), ..answer },
         path if path.starts_with("/held") => Answer { hold: Some(path.to_owned()), ..answer },
         path if path.starts_with("/slow") => Answer { delay: Some("300ms".to_owned()), ..answer },
         path if path.starts_with("/half") => Answer { holds: half(), ..answer },
@@ -101,18 +103,20 @@ impl Scene {
 
     /// The same with lines of its site.
     async fn with_site(&self, name: &str, site: &str) -> Larder {
+        let (folder, config) = written(&self.config(name, site));
+        let larder = Larder { process: Process::run_config(&config).await, name: name.to_owned(), folder };
+        until("it has a lease", async || larder.has_lease().await).await;
+        larder
+    }
+
+    fn config(&self, name: &str, site: &str) -> String {
         let url = format!("unix://{}", self.redis.socket().display());
-        let text = format!(
+        format!(
             "listen = [\"127.0.0.1:0\"]\nadmin = \"127.0.0.1:0\"\nworkers = 2\n[origins.app]\nservers = [{:?}]\n\
              [fleet]\nname = {name:?}\nlease = \"{LEASE}\"\nwait = \"20s\"\n\
              [stores.default]\nmemory = \"64MiB\"\nredis = {url:?}\n[[site]]\norigin = \"app\"\n{site}\n",
             self.origin.url()
-        );
-        let (folder, config) = written(&text);
-        let larder =
-            Larder { process: Process::run_config(&config).await, name: name.to_owned(), _folder: folder };
-        until("it has a lease", async || larder.has_lease().await).await;
-        larder
+        )
     }
 
     /// Two members.

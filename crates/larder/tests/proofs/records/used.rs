@@ -3,7 +3,7 @@
 use larder_testkit::client::Request;
 
 use super::{Scene, is_hit, state, together};
-use crate::support::{cache_status, until};
+use crate::support::{Signal, cache_status, until};
 
 #[tokio::test]
 async fn what_one_larder_has_fetched_the_others_do_not_fetch() {
@@ -169,4 +169,63 @@ async fn three_larders_ask_the_origin_as_often_as_one() {
         }
         assert_eq!(scene.asked(&target), 1);
     }
+}
+
+#[tokio::test]
+async fn what_is_confirmed_leaves_no_pieces_behind() {
+    let scene = Scene::new();
+    let (first, second) = scene.two().await;
+    // Confirmed by a 304 each second, or two; then another body.
+    for round in 0..4 {
+        first.get("/second/long-700000").await;
+        until("there are pieces", async || scene.names().iter().any(|name| name.contains(":b:"))).await;
+        let written = first.written().await;
+        until("it is stale", async || {
+            first.get("/second/long-700000").await;
+            first.written().await > written
+        })
+        .await;
+        if round == 2 {
+            scene.change();
+        }
+    }
+    until("no more than three pieces are there", async || {
+        scene.names().iter().filter(|name| name.contains(":b:")).count() <= 3
+    })
+    .await;
+    assert!(second.get("/second/long-700000").await.body.len() == 700_000);
+}
+
+/// A store that a reload opens has not heard of what was purged before.
+#[tokio::test]
+async fn a_store_that_comes_with_a_reload_brings_nothing_back() {
+    let scene = Scene::new();
+    let (first, second) = scene.two().await;
+    together(&[&first, &second]).await;
+    scene.fetched_by(&first, "/a").await;
+    // The second takes its store out, and does not hear of the purge in that.
+    let path = second.folder.path().join("larder.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let url = format!("redis = \"unix://{}\"\n", scene.redis.socket().display());
+    let [with_other, without] = [
+        text.replace(
+            "[stores.default]",
+            &format!("[stores.other]\nmemory = \"8MiB\"\n{url}[stores.default]"),
+        )
+        .replace(&format!("memory = \"64MiB\"\n{url}"), "memory = \"64MiB\"\n")
+        .replace("origin = \"app\"\n", "origin = \"app\"\nstore = \"other\"\n"),
+        text.clone(),
+    ];
+    std::fs::write(&path, with_other).unwrap();
+    second.process.signal(Signal::HUP);
+    second.process.says("reloaded").await;
+    let now = scene.change();
+    assert_eq!(first.purge(r#"{"urls": ["http://localhost/a"]}"#).await.0, 200);
+    std::fs::write(&path, without).unwrap();
+    second.process.signal(Signal::HUP);
+    until("the store is back", async || {
+        second.process.stderr().iter().filter(|line| line.contains("reloaded")).count() >= 2
+    })
+    .await;
+    assert_eq!(second.state("/a").await, now);
 }

@@ -1,0 +1,167 @@
+//! A name that this larder has claimed in Redis, for as long as it fetches what lies under it.
+//!
+//! In: a claim that has succeeded, the head that a fetch brings, and whether its record is written. Out: the claim is renewed, and given
+//! back behind the record. Where no record comes, or not soon, the name says that each larder fetches for itself.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use larder_remote::Clients;
+use larder_tier::rank::{Rank, RankedMutex};
+use larder_tier::{CacheKey, Lead};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use crate::settings::LIFETIME_MIN;
+
+/// How often that is renewed.
+const RENEWED_EVERY: Duration = Duration::from_millis(700);
+/// For how long each larder fetches for itself what cannot be shared.
+const APART_FOR: Duration = Duration::from_secs(10);
+/// The same after a fetch that failed.
+const FAILED_FOR: Duration = Duration::from_secs(2);
+/// A body that is longer is not waited for.
+const AWAITED_MAX_BYTES: u64 = 1 << 20;
+/// A body that is not over by then is not waited for any longer.
+const AWAITED_FOR: Duration = Duration::from_secs(1);
+/// What stands for that.
+pub(crate) const APART: &[u8] = b"each";
+/// For how long a fetch is claimed at once.
+pub(crate) const HELD_FOR: Duration = Duration::from_secs(2);
+
+/// What has become of a fetch that others wait for.
+const OPEN: u8 = 0;
+/// Its record is written.
+const WRITTEN: u8 = 1;
+/// Each larder fetches for itself.
+const IS_APART: u8 = 2;
+
+/// A name that this larder has claimed.
+struct Claim {
+    servers: Arc<Clients>,
+    name: Bytes,
+    state: AtomicU8,
+}
+
+impl Claim {
+    fn is(&self, state: u8) -> bool {
+        self.state.load(Ordering::Acquire) == state
+    }
+
+    /// From now on each larder fetches for itself, for so long.
+    fn set_apart(&self, lasting: Duration) {
+        if self.state.swap(IS_APART, Ordering::AcqRel) != IS_APART {
+            self.servers.set(&self.name, Bytes::from_static(APART), lasting);
+        }
+    }
+}
+
+/// The claims of fetches under way, by key.
+#[derive(Default)]
+pub(crate) struct Fetching(Arc<RankedMutex<ByKey>>);
+
+type ByKey = HashMap<u64, Vec<Weak<Claim>>, RandomState>;
+
+impl Fetching {
+    /// A response under a key was stored, and its record is written, or is not to be.
+    pub(crate) fn tell(&self, key: &CacheKey, is_written: bool) {
+        let claims = self.0.lock().get(&key.full_hash()).cloned().unwrap_or_default();
+        for claim in claims.iter().filter_map(Weak::upgrade) {
+            match is_written {
+                true => {
+                    let _ = claim.state.compare_exchange(OPEN, WRITTEN, Ordering::AcqRel, Ordering::Acquire);
+                }
+                false => claim.set_apart(APART_FOR),
+            }
+        }
+    }
+}
+
+impl Fetching {
+    fn add(&self, key: u64, claim: &Arc<Claim>) {
+        self.0.lock().entry(key).or_default().push(Arc::downgrade(claim));
+    }
+
+    fn remove(&self, key: u64, claim: &Arc<Claim>) {
+        let mut all = self.0.lock();
+        if let Some(claims) = all.get_mut(&key) {
+            claims.retain(|other| !std::ptr::eq(other.as_ptr(), Arc::as_ptr(claim)));
+            if claims.is_empty() {
+                all.remove(&key);
+            }
+        }
+    }
+}
+
+/// A claim as long as it is needed. It is given back when this is dropped.
+pub(crate) struct Lease {
+    claim: Arc<Claim>,
+    /// Where it is registered, if a fetch has begun.
+    fetching: Option<(Fetching, u64)>,
+    tasks: RankedMutex<Vec<JoinHandle<()>>>,
+}
+
+impl Lease {
+    pub(crate) fn new(servers: &Arc<Clients>, name: Bytes) -> Self {
+        let claim = Arc::new(Claim { servers: Arc::clone(servers), name, state: AtomicU8::new(OPEN) });
+        Self { claim, fetching: None, tasks: RankedMutex::new(Rank::Leaf, Vec::new()) }
+    }
+
+    /// The same for a fetch, which may take longer.
+    pub(crate) fn fetching(mut self, holder: &Bytes, fetching: &Fetching, key: &CacheKey) -> Self {
+        fetching.add(key.full_hash(), &self.claim);
+        self.fetching = Some((Fetching(Arc::clone(&fetching.0)), key.full_hash()));
+        let (claim, holder) = (Arc::clone(&self.claim), holder.clone());
+        self.begin(async move {
+            loop {
+                sleep(RENEWED_EVERY).await;
+                if claim.is(IS_APART) {
+                    return;
+                }
+                claim.servers.set(&claim.name, holder.clone(), HELD_FOR);
+            }
+        });
+        self
+    }
+
+    fn begin(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.lock().push(tokio::spawn(task));
+    }
+}
+
+impl Lead for Lease {
+    fn sees_head(&self, lifetime: Duration, length: Option<u64>) {
+        if lifetime < LIFETIME_MIN || length.is_some_and(|length| length > AWAITED_MAX_BYTES) {
+            return self.is_not_shared();
+        }
+        let claim = Arc::clone(&self.claim);
+        self.begin(async move {
+            sleep(AWAITED_FOR).await;
+            claim.set_apart(APART_FOR);
+        });
+    }
+
+    fn is_not_shared(&self) {
+        self.claim.set_apart(APART_FOR);
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.tasks.lock().drain(..).for_each(|task| task.abort());
+        if let Some((fetching, key)) = &self.fetching {
+            fetching.remove(*key, &self.claim);
+            // What has failed here is not tried by one larder after the other.
+            if self.claim.is(OPEN) {
+                self.claim.set_apart(FAILED_FOR);
+            }
+        }
+        if !self.claim.is(IS_APART) {
+            self.claim.servers.delete_if_up(&self.claim.name);
+        }
+    }
+}
