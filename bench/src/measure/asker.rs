@@ -68,9 +68,14 @@ impl Asker {
 
     /// Connects, for objects of so many bytes.
     pub(super) async fn connect_for(address: SocketAddr, bytes: usize) -> Result<Self> {
+        Self::connect_as(address, address, bytes).await
+    }
+
+    /// The same, as a client that knows the server by another authority.
+    pub(super) async fn connect_as(address: SocketAddr, host: SocketAddr, bytes: usize) -> Result<Self> {
         let stream = TcpStream::connect(address).await.context("connecting")?;
         stream.set_nodelay(true)?;
-        let tail = format!(" HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        let tail = format!(" HTTP/1.1\r\nHost: {host}\r\n\r\n");
         let (body, buffer) = (vec![b'x'; bytes].into(), vec![0; HEAD_BYTES_MAX + bytes].into());
         Ok(Self { stream, tail, request: String::new(), body, buffer })
     }

@@ -32,6 +32,7 @@ mod placement;
 mod plot;
 mod purges;
 mod reclaim;
+mod records;
 pub(crate) mod report;
 mod requests;
 mod rows;
@@ -73,6 +74,7 @@ pub(crate) const NAMES: &[&str] = &[
     "purges",
     "fragments",
     "versions",
+    "records",
 ];
 
 /// What the command line takes: every name, and `all`.
@@ -114,6 +116,7 @@ pub(crate) fn run(root: &Path, name: &str) -> Result<()> {
             "purges" => purges::run,
             "fragments" => fragments::run,
             "versions" => versions::run,
+            "records" => records::run,
             _ => wordpress::run,
         };
         if let Err(error) = measure(root).with_context(|| format!("bench {name}")) {

@@ -31,7 +31,7 @@ const TOOLS: &[Tool] = &[
     Tool { program: XKEY, from: From::Apt("varnish-modules"), targets: &["purges"] },
     Tool { program: LUA_MODULE, from: From::Apt("libnginx-mod-http-lua"), targets: &["versions"] },
     Tool { program: LUA_REDIS, from: From::Apt("lua-nginx-redis"), targets: &["versions"] },
-    Tool { program: "redis-server", from: From::Apt("redis-server"), targets: &["versions"] },
+    Tool { program: "redis-server", from: From::Apt("redis-server"), targets: &["versions", "records"] },
     Tool { program: PURGE_MODULE, from: From::Apt("libnginx-mod-http-cache-purge"), targets: &["purges"] },
 ];
 
@@ -70,6 +70,7 @@ const TASKSET_FOR: &[&str] = &[
     "purges",
     "fragments",
     "versions",
+    "records",
 ];
 const NGINX_FOR: &[&str] = &[
     "hit",

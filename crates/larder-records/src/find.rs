@@ -27,7 +27,19 @@ const AHEAD_MAX: Duration = Duration::from_secs(2);
 /// Pieces that are asked for at once.
 const PIECES_AT_ONCE: usize = 4;
 
-impl Find<HttpCaching> for Records {}
+impl Find<HttpCaching> for Records {
+    /// A hit in memory never reaches Redis, which would evict first what is used most. So Redis is told, about once a minute for each. A
+    /// variant lies under a name that its key does not tell.
+    fn note_use_at(&self, base: &[u8], variant: &[u8]) {
+        let key = CacheKey::of_levels(base, variant);
+        if !key.is_of_parts() {
+            self.servers.touch(&self.names.of_key(&key));
+            for (id, number) in self.written.pieces(&key) {
+                self.servers.touch(&self.names.of_piece(id, number));
+            }
+        }
+    }
+}
 
 impl Ask<HttpCaching> for Records {
     fn is_asked_anew(&self) -> bool {

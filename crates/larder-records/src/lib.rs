@@ -32,6 +32,8 @@ mod removed;
 mod run;
 mod settings;
 mod standing;
+#[cfg(test)]
+mod tests;
 mod told;
 mod written;
 

@@ -66,6 +66,12 @@ impl Written {
         (id, former)
     }
 
+    /// The pieces that are known under a key: their id, and the number of each.
+    pub(crate) fn pieces(&self, key: &CacheKey) -> impl Iterator<Item = (u128, usize)> + use<> {
+        let known = self.0.lock().get(&key.full_hash()).map(|known| (known.id, known.count));
+        known.into_iter().flat_map(|(id, count)| (0..count).map(move |number| (id, number)))
+    }
+
     fn set(&self, key: &CacheKey, change: impl FnOnce(Option<Pieces>) -> Pieces) {
         let (mut all, hash) = (self.0.lock(), key.full_hash());
         if all.len() >= KEYS_MAX && !all.contains_key(&hash) {
@@ -91,6 +97,7 @@ mod tests {
         written.note(&key, 8, 3);
         assert_eq!(replace((2, 9), 3, Some(9)), (Some(8), None));
         written.note(&key, 5, 4);
+        assert_eq!(written.pieces(&key).collect::<Vec<_>>(), [(5, 0), (5, 1), (5, 2), (5, 3)]);
         assert_eq!(replace((2, 9), 3, Some(9)), (Some(9), Some((5, 4))));
         assert_eq!(replace((3, 9), 3, None), (None, Some((9, 3))));
         for number in 0..2 * KEYS_MAX {

@@ -84,6 +84,11 @@ impl Clients {
         self.store.set(&self.store.key(name.clone()), value, lifetime)
     }
 
+    /// Queues that a value is in use, where there is room.
+    pub fn touch(&self, name: &Bytes) {
+        self.store.touch(&self.store.key(name.clone()));
+    }
+
     /// Queues a deletion behind it; `then` is called when it is confirmed.
     ///
     /// # Errors

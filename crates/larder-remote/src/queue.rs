@@ -80,6 +80,7 @@ impl fmt::Debug for Confirm {
 pub(crate) enum Job {
     Set { key: RemoteKey, expires: u64, value: Bytes },
     Delete { key: RemoteKey, confirm: Confirm },
+    Touch { key: RemoteKey },
 }
 
 impl Job {
@@ -87,7 +88,7 @@ impl Job {
     pub(crate) fn cost(&self) -> usize {
         match self {
             Self::Set { key, value, .. } => ENTRY + key.as_bytes().len() + value.len(),
-            Self::Delete { key, .. } => ENTRY + key.as_bytes().len(),
+            Self::Delete { key, .. } | Self::Touch { key } => ENTRY + key.as_bytes().len(),
         }
     }
 
@@ -266,7 +267,7 @@ mod tests {
     fn names(jobs: &[Job]) -> Vec<String> {
         let name = |job: &Job| match job {
             Job::Set { key, .. } => format!("+{}", key.as_bytes().escape_ascii()),
-            Job::Delete { key, .. } => format!("-{}", key.as_bytes().escape_ascii()),
+            Job::Delete { key, .. } | Job::Touch { key } => format!("-{}", key.as_bytes().escape_ascii()),
         };
         jobs.iter().map(name).collect()
     }

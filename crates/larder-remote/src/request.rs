@@ -25,6 +25,8 @@ pub(crate) enum Request {
     },
     /// Remove a value.
     Delete(RemoteKey),
+    /// A value is in use, as far as the server counts that.
+    Touch(RemoteKey),
     /// Nothing, but with a reply.
     NoOp,
 }

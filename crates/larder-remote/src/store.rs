@@ -134,6 +134,13 @@ impl RemoteStore {
         }
     }
 
+    /// Queues that a value is in use, where there is room. Never waits.
+    pub fn touch(&self, key: &RemoteKey) {
+        if let Some(member) = self.member(key).filter(|member| member.server.may_ask()) {
+            member.queue.offer(Job::Touch { key: key.clone() });
+        }
+    }
+
     /// Queues a deletion, behind all that was queued for the key before. Never waits. It is sent until the server confirms it.
     ///
     /// # Errors

@@ -89,6 +89,9 @@ async fn carry_out(server: &Server, queue: &Queue, link: &Link) -> bool {
                 again.push(job);
                 continue;
             }
+            // Where it is not told, the server knows no better than before.
+            (Job::Touch { .. }, Ok(Reply::ServerError(text))) => server.refused(&text),
+            (Job::Touch { .. }, _) => {}
             (Job::Set { .. }, Ok(Reply::Stored)) => server.counters().wrote(Write::Written),
             (Job::Set { .. }, answer @ Ok(_)) => {
                 told(server, answer);
@@ -118,5 +121,6 @@ fn request(job: &Job) -> Request {
             Request::Set { key: key.clone(), expires: *expires, value: value.clone() }
         }
         Job::Delete { key, .. } => Request::Delete(key.clone()),
+        Job::Touch { key } => Request::Touch(key.clone()),
     }
 }

@@ -5,6 +5,7 @@
 //! origin request for one cold page, an edit that does not show, and a stored page that dies with the wiki.
 //! What is started here ends here; see tests/realapp/mediawiki/README.md.
 
+mod fleet;
 mod purges;
 mod wiki;
 
@@ -32,7 +33,7 @@ pub(super) fn run(stage: &Stage<'_>) -> Result<String> {
     let sent = Recorder::start(public)?;
     let mut wiki = Wiki::start(&stage.data, stage.work, (public, sent.address))?;
     let config = stage.example("mediawiki.toml", "http://127.0.0.1:8082", wiki.address)?;
-    let mut larder = stage.larder_at(public, &config)?;
+    let larder = stage.larder_at(public, &config)?;
     let direct = Client { address: wiki.address, host: public, compressed: false };
     let through = larder.client();
 
@@ -67,6 +68,9 @@ pub(super) fn run(stage: &Stage<'_>) -> Result<String> {
     cookies(&through, &cold)?;
     edit(&wiki, &through)?;
     purges::run(&wiki, &larder, &sent, direct)?;
+    drop(larder);
+    fleet::run(stage, &wiki, &config, direct)?;
+    let mut larder = stage.larder_at(public, &config)?;
 
     let picture = stage.data.join("screenshot.png");
     let before = lookups(&larder)?;

@@ -57,7 +57,7 @@ pub(super) fn run(wiki: &Wiki, larder: &Larder, sent: &Recorder, direct: Client)
     kept_connections(&of_template)
 }
 
-fn view(page: &str) -> String {
+pub(super) fn view(page: &str) -> String {
     format!("/index.php/{page}")
 }
 
@@ -85,7 +85,7 @@ fn kept_connections(connections: &[String]) -> Result<()> {
 }
 
 /// A session of the wiki's administrator.
-struct Editor<'a> {
+pub(super) struct Editor<'a> {
     wiki: &'a Wiki,
     client: Client,
     jar: Jar,
@@ -94,7 +94,7 @@ struct Editor<'a> {
 }
 
 impl<'a> Editor<'a> {
-    fn log_in(wiki: &'a Wiki, client: Client) -> Result<Self> {
+    pub(super) fn log_in(wiki: &'a Wiki, client: Client) -> Result<Self> {
         let mut editor =
             Self { wiki, client, jar: Jar::default(), token: String::new(), posts: wiki.posts()? };
         let token = editor.ask_token("login")?;
@@ -124,7 +124,7 @@ impl<'a> Editor<'a> {
     }
 
     /// Changes something, and waits until the wiki has done all that comes of it.
-    fn act(&mut self, form: &[(&str, &str)]) -> Result<()> {
+    pub(super) fn act(&mut self, form: &[(&str, &str)]) -> Result<()> {
         let token = self.token.clone();
         let form: Vec<(&str, &str)> = form.iter().copied().chain([("token", token.as_str())]).collect();
         let said = self.post(&form)?;

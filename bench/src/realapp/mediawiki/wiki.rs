@@ -21,6 +21,7 @@ use harness::children::{output_within, run_within};
 /// What all of it comes from. The web server is a dependency of PHP's Apache module.
 pub(in crate::realapp) const PACKAGES: &[&str] = &[
     "mediawiki",
+    "redis-server",
     "php-cli",
     "libapache2-mod-php",
     "php-sqlite3",

@@ -35,6 +35,9 @@ pub(super) fn commands(request: &Request) -> Pipeline {
         Request::Delete(key) => {
             pipeline.cmd("UNLINK").arg(key.as_bytes());
         }
+        Request::Touch(key) => {
+            pipeline.cmd("TOUCH").arg(key.as_bytes());
+        }
         Request::NoOp => {
             pipeline.cmd("PING");
         }
@@ -58,6 +61,7 @@ pub(super) fn meant(request: &Request, replies: Vec<Resp>) -> Result<Reply, Unre
         }
         (Request::Delete(_), Some(Resp::Int(0)), None) => Ok(Reply::NotFound),
         (Request::Delete(_), Some(Resp::Int(1)), None) => Ok(Reply::Deleted),
+        (Request::Touch(_), Some(Resp::Int(0 | 1)), None) => Ok(Reply::NoOp),
         (Request::NoOp, Some(reply), None) => pong(&reply),
         (_, Some(Resp::ServerError(error)), None) => Ok(Reply::ServerError(told(&error))),
         _ => Err(Unrelated),
@@ -148,6 +152,7 @@ mod tests {
             )
         );
         assert_eq!(sent(&Request::Delete(key())), format!("*2\r\n$6\r\nUNLINK\r\n{key_sent}"));
+        assert_eq!(sent(&Request::Touch(key())), format!("*2\r\n$5\r\nTOUCH\r\n{key_sent}"));
         assert_eq!(sent(&Request::NoOp), "*1\r\n$4\r\nPING\r\n");
     }
 

@@ -72,7 +72,14 @@ async fn a_lifetime_of_more_than_thirty_days_is_no_date_of_1970() {
     let days = Duration::from_secs(40 * 24 * 3600);
     assert_eq!(client.shared().set(&key("/long"), "body".into(), days), Offered::Queued);
     until(&client, "/long", &found("body")).await;
-    let ttl = client.look_up(&key("/long"), |found| Ok(found.ttl)).await;
+    let mut ttl = LookedUp::Absent;
+    // A busy machine may let one of them come too late.
+    for _ in 0..100 {
+        ttl = client.look_up(&key("/long"), |found| Ok(found.ttl)).await;
+        if !matches!(ttl, LookedUp::Failed(_)) {
+            break;
+        }
+    }
     let LookedUp::Found(Ttl::Left(left)) = ttl else { panic!("{ttl:?}") };
     assert!(days.as_secs() - left.as_secs() < 10, "{left:?}");
 }

@@ -35,6 +35,8 @@ struct ScriptedTier {
     may_answer: Option<Semaphore>,
     is_outdated: AtomicBool,
     disowned: AtomicUsize,
+    used: AtomicUsize,
+    holds_records: bool,
     clock: Clock,
 }
 
@@ -47,6 +49,10 @@ impl std::fmt::Debug for ScriptedTier {
 impl Ask<HttpCaching> for ScriptedTier {
     fn is_asked_anew(&self) -> bool {
         true
+    }
+
+    fn holds_records(&self) -> bool {
+        self.holds_records
     }
 
     fn may_ask(&self, _request: &RequestHead, _policy: &CachePolicy) -> bool {
@@ -100,7 +106,11 @@ impl Ask<HttpCaching> for ScriptedTier {
     }
 }
 
-impl Find<HttpCaching> for ScriptedTier {}
+impl Find<HttpCaching> for ScriptedTier {
+    fn note_use_at(&self, _base: &[u8], _variant: &[u8]) {
+        self.used.fetch_add(1, Ordering::Relaxed);
+    }
+}
 
 impl Keep<HttpCaching> for ScriptedTier {
     fn takes(&self, _key: &CacheKey, _head: Option<&StoredHead>) -> bool {
@@ -316,4 +326,19 @@ async fn a_response_is_disowned_once() {
     assert_eq!(fixture.tier.disowned.load(Ordering::Relaxed), 1);
     fixture.store.disown_base(&key("/a"));
     assert_eq!(fixture.tier.disowned.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test]
+async fn a_tier_with_records_is_told_what_memory_uses_and_one_with_values_is_not() {
+    for holds_records in [true, false] {
+        let says = told([Says::Value("one")]);
+        let fixture = Fixture::with(ScriptedTier { says, holds_records, ..ScriptedTier::default() });
+        assert_eq!(fixture.ask().await, Recalled::Something);
+        let now = fixture.tier.clock.now();
+        let found = fixture.store.lookup(None, &key("/a"), now.monotonic, |_| true);
+        assert!(matches!(found, Selection::Selected(_)), "{found:?}");
+        // Once around all shards.
+        (0..64).for_each(|_| fixture.store.tend(None, now));
+        assert_eq!(fixture.tier.used.load(Ordering::Relaxed), usize::from(holds_records));
+    }
 }

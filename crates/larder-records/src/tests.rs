@@ -1,0 +1,165 @@
+//! Records in Debian's redis-server, of a larder whose place in its fleet a test decides.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+use larder_cache::StoredHead;
+use larder_fleet::{Epoch, Position};
+use larder_http::authority::Authority;
+use larder_http::message::{RequestHead, Scheme};
+use larder_http::target::Target;
+use larder_http::time::Clock;
+use larder_observe::Diagnostics;
+use larder_remote::redis::RedisSettings;
+use larder_remote::{Address, SystemNames};
+use larder_testkit::redis::RedisServer;
+use larder_tier::{Ask, CacheKey, Find, Leading};
+
+use crate::{RECORD_MAX_BYTES, Records, RecordsSettings, Standing};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const EPOCH: Epoch = Epoch(7);
+
+/// A place in a fleet, where there is one.
+struct Place(AtomicBool);
+
+impl Standing for Place {
+    fn position_of(&self, number: u64) -> Option<Position> {
+        self.0.load(Ordering::Relaxed).then_some(Position { epoch: EPOCH, sequence: number })
+    }
+
+    fn number_of(&self, position: Position) -> Option<u64> {
+        (self.0.load(Ordering::Relaxed) && position.epoch == EPOCH).then_some(position.sequence)
+    }
+
+    fn server_now(&self) -> Option<Duration> {
+        self.0.load(Ordering::Relaxed).then_some(Duration::from_secs(1_700_000_000))
+    }
+}
+
+struct Fixture {
+    redis: RedisServer,
+    records: Arc<Records>,
+    place: Arc<Place>,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let (redis, place) = (RedisServer::start(), Arc::new(Place(AtomicBool::new(true))));
+        let settings = RecordsSettings {
+            prefix: "larder".to_owned(),
+            store: "main".to_owned(),
+            timeout: PATIENCE,
+            max_object: RECORD_MAX_BYTES,
+        };
+        let server = RedisSettings {
+            address: Address::Unix(redis.socket()),
+            user: None,
+            password: None,
+            database: 0,
+            timeout: PATIENCE,
+            max_object: 1,
+        };
+        let standing = Arc::clone(&place) as Arc<dyn Standing>;
+        let (names, diagnostics) = (Arc::new(SystemNames), Diagnostics::silent());
+        let records = Records::start(settings, server, names, standing, &Clock::default(), &diagnostics);
+        Self { redis, records: records.unwrap(), place }
+    }
+
+    async fn lead(&self) -> Leading<crate::HttpCaching> {
+        self.records.lead(&key(), &request(), None, &|_: &StoredHead, _| true).await
+    }
+
+    fn claims(&self) -> Vec<String> {
+        self.redis.names("larder:1:main:l:*")
+    }
+
+    fn calls(&self, command: &str) -> usize {
+        let stats = self.redis.raw().ask(&[b"INFO", b"commandstats"]).unwrap();
+        let stats = String::from_utf8(stats).unwrap();
+        let prefix = format!("cmdstat_{command}:calls=");
+        let line = stats.lines().find_map(|line| line.strip_prefix(&prefix));
+        line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
+    }
+}
+
+fn key() -> CacheKey {
+    let mut key = CacheKey::new("a.example", "/x");
+    key.push_part(b"http");
+    key
+}
+
+fn request() -> RequestHead {
+    let authority = Authority::parse(Bytes::from_static(b"a.example"), Scheme::Http).unwrap();
+    RequestHead {
+        method: Method::GET,
+        scheme: Scheme::Http,
+        authority,
+        target: Target::parse(Bytes::from_static(b"/x")).unwrap(),
+        version: http::Version::HTTP_11,
+        fields: HeaderMap::new(),
+    }
+}
+
+async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < PATIENCE, "not so: {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+#[tokio::test]
+async fn redis_is_told_what_is_used_once_for_the_record_and_for_each_piece() {
+    let fixture = Fixture::new();
+    fixture.records.note_use_at(key().base(), key().variant());
+    until("it is told", || fixture.calls("touch") == 1).await;
+    fixture.records.written.note(&key(), 7, 3);
+    fixture.records.note_use_at(key().base(), key().variant());
+    fixture.records.note_use_at(key().base(), key().of_parts().variant());
+    until("of the pieces as well", || fixture.calls("touch") == 5).await;
+}
+
+#[tokio::test]
+async fn a_claim_is_one_larders_and_is_given_back_or_says_that_each_fetches() {
+    let fixture = Fixture::new();
+    let Leading::Mine(lease) = fixture.lead().await else { panic!("nobody else has it") };
+    assert_eq!(fixture.claims().len(), 1);
+    // A record is written.
+    fixture.records.leading.tell(&key(), true);
+    drop(lease);
+    until("it is given back", || fixture.claims().is_empty()).await;
+    // None comes: whoever asks next fetches as well, and waits for nobody.
+    let Leading::Mine(lease) = fixture.lead().await else { panic!("nobody else has it") };
+    drop(lease);
+    let claim = fixture.claims().remove(0);
+    until("each fetches", || fixture.redis.raw().get(&claim).as_deref() == Some("each")).await;
+    assert!((1..=2000).contains(&fixture.redis.raw().left(&claim)));
+    assert!(matches!(fixture.lead().await, Leading::Alone));
+    fixture.redis.raw().delete(&claim);
+    let Leading::Mine(lease) = fixture.lead().await else { panic!("nobody else has it") };
+    lease.sees_head(Duration::from_millis(500), Some(10));
+    until("each fetches", || fixture.redis.raw().get(&claim).as_deref() == Some("each")).await;
+    assert!((2001..=10_000).contains(&fixture.redis.raw().left(&claim)));
+    drop(lease);
+    assert_eq!(fixture.redis.raw().get(&claim).as_deref(), Some("each"));
+}
+
+#[tokio::test]
+async fn without_a_lease_in_the_fleet_nobody_waits_for_others() {
+    let fixture = Fixture::new();
+    fixture.redis.raw().set(
+        &String::from_utf8_lossy(&fixture.records.names.of_lease(&fixture.records.names.of_key(&key()))),
+        b"another",
+    );
+    fixture.place.0.store(false, Ordering::Relaxed);
+    assert!(matches!(fixture.lead().await, Leading::Alone));
+    assert!(matches!(
+        fixture.records.ask(&key(), &request(), &Default::default(), &|_: &StoredHead, _| true).await,
+        larder_tier::Asked::Unusable
+    ));
+}
