@@ -500,6 +500,7 @@ impl<W: Clone> Member<W> {
             // A log without a floor has a gap: the server is at fault.
             log.floor = entry.sequence - 1;
             let position = Position { epoch: log.epoch, sequence: log.floor };
+            self.own.pass(log.floor);
             self.effects.push_back(Effect::Unproven { position });
         }
         log.place = Place { sequence: entry.sequence, id: Some(entry.id) };

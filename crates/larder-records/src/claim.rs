@@ -3,7 +3,7 @@
 //! In: a claim that has succeeded, the head that a fetch brings, and whether its record is written. Out: the claim is renewed, and given
 //! back behind the record. Where no record comes, or not soon, the name says that each larder fetches for itself.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use bytes::Bytes;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use larder_remote::Clients;
+use larder_tier::Lead;
 use larder_tier::rank::{Rank, RankedMutex};
-use larder_tier::{CacheKey, Lead};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
@@ -60,39 +60,34 @@ impl Claim {
     }
 }
 
-/// The claims of fetches under way, by key.
+/// The claims of fetches under way, by name.
 #[derive(Default)]
-pub(crate) struct Fetching(Arc<RankedMutex<ByKey>>);
+pub(crate) struct Fetching(Arc<RankedMutex<ByName>>);
 
-type ByKey = HashMap<u64, Vec<Weak<Claim>>, RandomState>;
+type ByName = HashMap<Bytes, Weak<Claim>, RandomState>;
 
 impl Fetching {
-    /// A response under a key was stored, and its record is written, or is not to be.
-    pub(crate) fn tell(&self, key: &CacheKey, is_written: bool) {
-        let claims = self.0.lock().get(&key.full_hash()).cloned().unwrap_or_default();
-        for claim in claims.iter().filter_map(Weak::upgrade) {
-            match is_written {
-                true => {
-                    let _ = claim.state.compare_exchange(OPEN, WRITTEN, Ordering::AcqRel, Ordering::Acquire);
-                }
-                false => claim.set_apart(APART_FOR),
+    /// A response was stored whose record is claimed by this name: it is written, or is not to be.
+    pub(crate) fn tell(&self, name: &Bytes, is_written: bool) {
+        let claim = self.0.lock().get(name).and_then(Weak::upgrade);
+        match claim {
+            Some(claim) if is_written => {
+                let _ = claim.state.compare_exchange(OPEN, WRITTEN, Ordering::AcqRel, Ordering::Acquire);
             }
+            Some(claim) => claim.set_apart(APART_FOR),
+            None => {}
         }
     }
-}
 
-impl Fetching {
-    fn add(&self, key: u64, claim: &Arc<Claim>) {
-        self.0.lock().entry(key).or_default().push(Arc::downgrade(claim));
+    fn add(&self, claim: &Arc<Claim>) {
+        self.0.lock().insert(claim.name.clone(), Arc::downgrade(claim));
     }
 
-    fn remove(&self, key: u64, claim: &Arc<Claim>) {
+    fn remove(&self, claim: &Arc<Claim>) {
         let mut all = self.0.lock();
-        if let Some(claims) = all.get_mut(&key) {
-            claims.retain(|other| !std::ptr::eq(other.as_ptr(), Arc::as_ptr(claim)));
-            if claims.is_empty() {
-                all.remove(&key);
-            }
+        // A later one of the same name may have taken its place.
+        if all.get(&claim.name).is_some_and(|other| std::ptr::eq(other.as_ptr(), Arc::as_ptr(claim))) {
+            all.remove(&claim.name);
         }
     }
 }
@@ -101,20 +96,23 @@ impl Fetching {
 pub(crate) struct Lease {
     claim: Arc<Claim>,
     /// Where it is registered, if a fetch has begun.
-    fetching: Option<(Fetching, u64)>,
+    fetching: Option<Fetching>,
+    /// The origin has answered, or failed, and that was not overtaken by a purge.
+    has_answer: AtomicBool,
     tasks: RankedMutex<Vec<JoinHandle<()>>>,
 }
 
 impl Lease {
     pub(crate) fn new(servers: &Arc<Clients>, name: Bytes) -> Self {
         let claim = Arc::new(Claim { servers: Arc::clone(servers), name, state: AtomicU8::new(OPEN) });
-        Self { claim, fetching: None, tasks: RankedMutex::new(Rank::Leaf, Vec::new()) }
+        let tasks = RankedMutex::new(Rank::Leaf, Vec::new());
+        Self { claim, fetching: None, has_answer: AtomicBool::new(false), tasks }
     }
 
     /// The same for a fetch, which may take longer.
-    pub(crate) fn fetching(mut self, holder: &Bytes, fetching: &Fetching, key: &CacheKey) -> Self {
-        fetching.add(key.full_hash(), &self.claim);
-        self.fetching = Some((Fetching(Arc::clone(&fetching.0)), key.full_hash()));
+    pub(crate) fn fetching(mut self, holder: &Bytes, fetching: &Fetching) -> Self {
+        fetching.add(&self.claim);
+        self.fetching = Some(Fetching(Arc::clone(&fetching.0)));
         let (claim, holder) = (Arc::clone(&self.claim), holder.clone());
         self.begin(async move {
             loop {
@@ -135,6 +133,7 @@ impl Lease {
 
 impl Lead for Lease {
     fn sees_head(&self, lifetime: Duration, length: Option<u64>) {
+        self.has_answer.store(true, Ordering::Release);
         if lifetime < LIFETIME_MIN || length.is_some_and(|length| length > AWAITED_MAX_BYTES) {
             return self.is_not_shared();
         }
@@ -148,17 +147,25 @@ impl Lead for Lease {
     fn is_not_shared(&self) {
         self.claim.set_apart(APART_FOR);
     }
+
+    fn fails(&self) {
+        self.has_answer.store(true, Ordering::Release);
+    }
+
+    fn is_overtaken(&self) {
+        self.has_answer.store(false, Ordering::Release);
+    }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
         self.tasks.lock().drain(..).for_each(|task| task.abort());
-        if let Some((fetching, key)) = &self.fetching {
-            fetching.remove(*key, &self.claim);
-            // What has failed here is not tried by one larder after the other.
-            if self.claim.is(OPEN) {
-                self.claim.set_apart(FAILED_FOR);
-            }
+        if let Some(fetching) = &self.fetching {
+            fetching.remove(&self.claim);
+        }
+        // What has failed here is not tried by one larder after the other. What was purged meanwhile, or nobody wants any more, is.
+        if self.claim.is(OPEN) && self.has_answer.load(Ordering::Acquire) {
+            self.claim.set_apart(FAILED_FOR);
         }
         if !self.claim.is(IS_APART) {
             self.claim.servers.delete_if_up(&self.claim.name);

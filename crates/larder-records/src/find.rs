@@ -18,6 +18,7 @@ use larder_tier::fill::BoxFuture;
 use larder_tier::{Ask, Asked, CacheKey, FetchedRecord, Find, FoundValue, IsOfUse, Leading, TargetUri};
 use tokio::time::timeout;
 
+use crate::known::Pieces;
 use crate::record::{self, Found, Piece, Record, RecordBody};
 use crate::refusals::Refusal;
 use crate::{HttpCaching, Records};
@@ -28,14 +29,21 @@ const AHEAD_MAX: Duration = Duration::from_secs(2);
 const PIECES_AT_ONCE: usize = 4;
 
 impl Find<HttpCaching> for Records {
-    /// A hit in memory never reaches Redis, which would evict first what is used most. So Redis is told, about once a minute for each. A
-    /// variant lies under a name that its key does not tell.
+    /// A hit in memory never reaches Redis, which would evict first what is used most. So Redis is told, about once a minute for each.
     fn note_use_at(&self, base: &[u8], variant: &[u8]) {
         let key = CacheKey::of_levels(base, variant);
-        if !key.is_of_parts() {
-            self.servers.touch(&self.names.of_key(&key));
-            for (id, number) in self.written.pieces(&key) {
-                self.servers.touch(&self.names.of_piece(id, number));
+        let known = self.known.all(&key);
+        if known.is_empty() {
+            return;
+        }
+        // By which fields the others vary, where they do.
+        self.servers.touch(&self.names.of_key(&key));
+        for (name, pieces) in known {
+            if name != self.names.of_key(&key) {
+                self.servers.touch(&name);
+            }
+            if let Some((id, count)) = pieces {
+                (0..count).for_each(|number| self.servers.touch(&self.names.of_piece(id, number)));
             }
         }
     }
@@ -106,17 +114,19 @@ impl Records {
         request: &RequestHead,
         is_of_use: &IsOfUse<'_, StoredHead>,
     ) -> Option<FoundValue<HttpCaching>> {
-        let record = match self.read(key, &self.names.of_key(key)).await? {
-            Found::Response(record) => record,
+        let own = self.names.of_key(key);
+        let (name, record) = match self.read(key, &own).await? {
+            Found::Response(record) => (own, record),
             Found::Varies(names) => {
                 let name = self.name_of_variant(key, &names, request)?;
                 match self.read(key, &name).await? {
-                    Found::Response(record) => record,
+                    Found::Response(record) => (name, record),
                     Found::Varies(_) => return None,
                 }
             }
         };
-        self.use_record(key, &record, is_of_use).await
+        let used = self.used((key, &name), &record, is_of_use).await;
+        used.map_err(|refusal| self.refusals.note(refusal)).ok()
     }
 
     /// The name of the record for a request, where responses under the key vary by these fields.
@@ -128,17 +138,6 @@ impl Records {
     ) -> Option<Bytes> {
         let values = vary_names(names)?.secondary(&request.fields);
         Some(self.names.of_variant(key, values.as_bytes()))
-    }
-
-    /// The response that a record is, if it may be used here; otherwise it is counted why not.
-    pub(crate) async fn use_record(
-        &self,
-        key: &CacheKey,
-        record: &Record,
-        is_of_use: &IsOfUse<'_, StoredHead>,
-    ) -> Option<FoundValue<HttpCaching>> {
-        let used = self.used(key, record, is_of_use).await;
-        used.map_err(|refusal| self.refusals.note(refusal)).ok()
     }
 
     /// What lies under a name, if it is of `key`.
@@ -156,9 +155,9 @@ impl Records {
     }
 
     /// The response that a record is, if it may be used here.
-    async fn used(
+    pub(crate) async fn used(
         &self,
-        key: &CacheKey,
+        (key, name): (&CacheKey, &Bytes),
         record: &Record,
         is_of_use: &IsOfUse<'_, StoredHead>,
     ) -> Result<FoundValue<HttpCaching>, Refusal> {
@@ -169,7 +168,7 @@ impl Records {
         }
         let now = self.clock.now();
         let server_now = self.standing.server_now().ok_or(Refusal::Clock)?;
-        if record.received > server_now + AHEAD_MAX {
+        if record.received > server_now.saturating_add(AHEAD_MAX) {
             // The server's clock was set back: nobody knows how old it is.
             return Err(Refusal::Clock);
         }
@@ -180,13 +179,23 @@ impl Records {
         }
         let body = match &record.body {
             RecordBody::Inline(body) => vec![body.clone()],
-            RecordBody::Pieces { id, pieces } => {
-                self.written.note(key, *id, pieces.len());
-                self.pieces(*id, pieces).await?
-            }
+            RecordBody::Pieces { id, pieces } => self.pieces(*id, pieces).await?,
         };
+        self.note_found((key, name), &record.body);
         let fetched = FetchedRecord { number, took: record.took };
         Ok(FoundValue { head, body, ticket: number, record: Some(fetched) })
+    }
+
+    /// Remembers what lies under a name, unless this larder has written it.
+    fn note_found(&self, (key, name): (&CacheKey, &Bytes), body: &RecordBody) {
+        let found = match body {
+            RecordBody::Inline(_) => None,
+            RecordBody::Pieces { id, pieces } => Some(Pieces { id: *id, all: pieces.clone(), body: None }),
+        };
+        let known = self.known.pieces(key, name);
+        if known.as_ref().map(|known| known.id) != found.as_ref().map(|found| found.id) || known.is_none() {
+            self.known.note(key, name, found);
+        }
     }
 
     async fn pieces(&self, id: u128, pieces: &[Piece]) -> Result<Vec<Bytes>, Refusal> {

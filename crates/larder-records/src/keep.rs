@@ -14,6 +14,7 @@ use larder_cache::StoredHead;
 use larder_remote::Offered;
 use larder_tier::{CacheKey, Entry, Fill, Keep};
 
+use crate::known::Pieces;
 use crate::random::draw;
 use crate::record::{self, INLINE_MAX_BYTES, PART_MAX_BYTES, PIECE_MAX_BYTES, Piece, Record, RecordBody};
 use crate::refusals::NotShared;
@@ -44,8 +45,18 @@ impl Keep<HttpCaching> for Records {
     }
 
     fn put(self: Arc<Self>, entry: &Entry<'_, StoredHead>) {
-        let written = self.write(entry);
-        self.leading.tell(entry.key, written.is_ok());
+        let varies = !entry.head.vary.names().is_empty();
+        let own = self.names.of_key(entry.key);
+        let name = match varies {
+            true => self.names.of_variant(entry.key, entry.head.vary.key().as_bytes()),
+            false => own.clone(),
+        };
+        let written = self.write(entry, &name);
+        // Who leads may have begun when it was not known yet that the response varies.
+        self.leading.tell(&self.names.of_lease(&name), written.is_ok());
+        if varies {
+            self.leading.tell(&self.names.of_lease(&own), written.is_ok());
+        }
         if let Err(why) = written {
             self.refusals.note_not_shared(why);
         }
@@ -79,8 +90,8 @@ impl Records {
         Ok(left.saturating_add(head.stale.longest_window()).clamp(LIFETIME_MIN, STAYS_MAX))
     }
 
-    fn write(&self, entry: &Entry<'_, StoredHead>) -> Result<(), NotShared> {
-        let (names, key) = (&self.names, entry.key);
+    fn write(&self, entry: &Entry<'_, StoredHead>, name: &Bytes) -> Result<(), NotShared> {
+        let key = entry.key;
         let stays = self.is_fit(key, entry.head)?;
         if !entry.is_in_memory || entry.length > self.settings.max_object {
             return Err(NotShared::Length);
@@ -92,17 +103,32 @@ impl Records {
             return Err(NotShared::Length);
         }
         let received = server_now.saturating_sub(entry.head.freshness.resident(self.clock.now()));
-        let body = self.write_body(entry, stays)?;
+        let former = self.known.pieces(key, name);
+        let pieces = self.write_pieces(entry, former.as_ref(), stays)?;
+        let body = match &pieces {
+            Some(Pieces { id, all, .. }) => RecordBody::Pieces { id: *id, pieces: all.clone() },
+            None => RecordBody::Inline(match entry.chunks {
+                [only] => only.clone(),
+                chunks => chunks.concat().into(),
+            }),
+        };
         let record = Record { position, received, took: entry.took, head, body };
-        let record = record::response(key, &record);
+        self.queue(name, record::response(key, &record), stays)?;
+        let id = pieces.as_ref().map(|pieces| pieces.id);
+        self.known.note(key, name, pieces);
+        // Behind the record that names others.
+        if let Some(former) = former.filter(|former| id != Some(former.id)) {
+            for number in 0..former.all.len() {
+                self.servers.delete_if_up(&self.names.of_piece(former.id, number));
+            }
+        }
         let vary = &entry.head.vary;
         if vary.names().is_empty() {
-            return self.queue(&names.of_key(key), record, stays);
+            return Ok(());
         }
-        self.queue(&names.of_variant(key, vary.key().as_bytes()), record, stays)?;
         let fields: Vec<&str> = vary.names().names().iter().map(http::HeaderName::as_str).collect();
         let varies = record::varies(key, &fields.join(","));
-        self.queue(&names.of_key(key), varies, stays.max(VARIES_STAYS_MIN))
+        self.queue(&self.names.of_key(key), varies, stays.max(VARIES_STAYS_MIN))
     }
 
     fn queue(&self, name: &Bytes, value: Bytes, stays: Duration) -> Result<(), NotShared> {
@@ -112,29 +138,27 @@ impl Records {
         }
     }
 
-    /// Writes the pieces of a body that is not in the record itself.
-    fn write_body(&self, entry: &Entry<'_, StoredHead>, stays: Duration) -> Result<RecordBody, NotShared> {
+    /// Writes the pieces of a body that is not in the record itself. What was confirmed is written anew under its names, so that nothing is
+    /// left over.
+    fn write_pieces(
+        &self,
+        entry: &Entry<'_, StoredHead>,
+        former: Option<&Pieces>,
+        stays: Duration,
+    ) -> Result<Option<Pieces>, NotShared> {
         if entry.length <= INLINE_MAX_BYTES as u64 {
-            let body = match entry.chunks {
-                [only] => only.clone(),
-                chunks => chunks.concat().into(),
-            };
-            return Ok(RecordBody::Inline(body));
+            return Ok(None);
         }
         let cut: Vec<Bytes> = pieces(entry.chunks).collect();
-        // What was confirmed is written anew under its names, so that nothing is left over.
-        let body = entry.chunks.first().map_or(0, |chunk| chunk.as_ptr() as usize);
-        let (id, former) = self.written.replace(entry.key, (body, entry.length), cut.len(), draw);
-        let id = id.ok_or(NotShared::Queue)?;
-        let mut told = Vec::with_capacity(cut.len());
+        let all: Option<Vec<Piece>> = cut.iter().map(|piece| Piece::of(piece)).collect();
+        let all = all.ok_or(NotShared::Length)?;
+        let body = (entry.chunks.first().map_or(0, |chunk| chunk.as_ptr() as usize), entry.length);
+        let same = former.filter(|former| former.is_of(body, &all)).map(|former| former.id);
+        let id = same.or_else(draw).ok_or(NotShared::Queue)?;
         for (number, piece) in cut.into_iter().enumerate() {
-            told.push(Piece::of(&piece).ok_or(NotShared::Length)?);
             self.queue(&self.names.of_piece(id, number), piece, stays)?;
         }
-        if let Some((former, count)) = former {
-            (0..count).for_each(|number| self.servers.delete_if_up(&self.names.of_piece(former, number)));
-        }
-        Ok(RecordBody::Pieces { id, pieces: told })
+        Ok(Some(Pieces { id, all, body: Some(body) }))
     }
 }
 

@@ -69,7 +69,7 @@ impl Records {
             let (claimed, found) = tokio::join!(claim, self.read(key, &record));
             // Given back where it is of no use.
             let lease = (claimed == Claimed::Mine).then(|| Lease::new(&self.servers, name));
-            match self.look(key, request, wanted, found).await {
+            match self.look((key, &record), request, wanted, found).await {
                 Look::Value(value) => {
                     self.leads.note(ended);
                     return Leading::Found(value);
@@ -84,7 +84,7 @@ impl Records {
             match (lease, claimed) {
                 (Some(lease), _) => {
                     self.leads.note(Ended::Led);
-                    return Leading::Mine(Box::new(lease.fetching(&self.holder, &self.leading, key)));
+                    return Leading::Mine(Box::new(lease.fetching(&self.holder, &self.leading)));
                 }
                 (None, Claimed::Held(Some(holder))) if holder != APART => {}
                 (None, _) => break,
@@ -100,7 +100,7 @@ impl Records {
     /// What of it may be used in place of a fetch.
     async fn look(
         &self,
-        key: &CacheKey,
+        (key, name): (&CacheKey, &Bytes),
         request: &RequestHead,
         (stored, is_of_use): Wanted<'_>,
         found: Option<Found>,
@@ -110,15 +110,18 @@ impl Records {
                 self.name_of_variant(key, &names, request).map_or(Look::Nothing, Look::Elsewhere)
             }
             Some(Found::Response(record)) => {
-                let value = self.use_record(key, &record, is_of_use).await;
                 let is_new = |received: Now| {
                     stored.is_none_or(|stored| received.monotonic > stored.monotonic + SAME_WITHIN)
                 };
-                let is_wanted = |value: &FoundValue<HttpCaching>| {
-                    let freshness = &value.head.freshness;
-                    freshness.is_fresh(self.clock.now()) && is_new(freshness.received)
+                // Before its body is fetched: what is waited for may have an old one under its name all the time.
+                let is_wanted = |head: &StoredHead, number| {
+                    is_of_use(head, number)
+                        && head.freshness.is_fresh(self.clock.now())
+                        && is_new(head.freshness.received)
                 };
-                value.filter(is_wanted).map_or(Look::Nothing, |value| Look::Value(Box::new(value)))
+                // Why it is not used is counted where it was looked for first.
+                let value = self.used((key, name), &record, &is_wanted).await.ok();
+                value.map_or(Look::Nothing, |value| Look::Value(Box::new(value)))
             }
             None => Look::Nothing,
         }

@@ -22,6 +22,7 @@ mod find;
 pub mod fuzzing;
 mod invalidate;
 mod keep;
+mod known;
 mod lead;
 mod leads;
 mod name;
@@ -35,7 +36,6 @@ mod standing;
 #[cfg(test)]
 mod tests;
 mod told;
-mod written;
 
 use std::fmt;
 use std::sync::Arc;
@@ -49,13 +49,13 @@ use larder_remote::{Clients, RemoteError, RemoteSettings, Resolve, ServerReport}
 use larder_tier::VocabularyOf;
 
 use claim::Fetching;
+use known::Known;
 use leads::Leads;
 use name::Names;
 use refusals::Refusals;
 use removed::Removed;
 pub use settings::{RECORD_MAX_BYTES, RecordsSettings};
 pub use standing::Standing;
-use written::Written;
 
 /// The rules of caching, as [`larder_cache`] has them.
 type HttpCaching = VocabularyOf<StoredHead, CachePolicy>;
@@ -71,7 +71,7 @@ pub struct Records {
     refusals: Refusals,
     leads: Leads,
     leading: Fetching,
-    written: Written,
+    known: Known,
     /// What it writes where it fetches for all.
     holder: Bytes,
 }
@@ -100,7 +100,7 @@ impl Records {
             refusals: Refusals::default(),
             leads: Leads::default(),
             leading: Fetching::default(),
-            written: Written::default(),
+            known: Known::default(),
             holder: format!("{:032x}", random::draw().unwrap_or_default()).into(),
         }))
     }

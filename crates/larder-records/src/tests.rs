@@ -19,6 +19,8 @@ use larder_remote::{Address, SystemNames};
 use larder_testkit::redis::RedisServer;
 use larder_tier::{Ask, CacheKey, Find, Leading};
 
+use crate::known::Pieces;
+use crate::record::Piece;
 use crate::{RECORD_MAX_BYTES, Records, RecordsSettings, Standing};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -117,11 +119,16 @@ async fn until(what: &str, mut holds: impl FnMut() -> bool) {
 async fn redis_is_told_what_is_used_once_for_the_record_and_for_each_piece() {
     let fixture = Fixture::new();
     fixture.records.note_use_at(key().base(), key().variant());
-    until("it is told", || fixture.calls("touch") == 1).await;
-    fixture.records.written.note(&key(), 7, 3);
+    let name = fixture.records.names.of_key(&key());
+    fixture.records.known.note(&key(), &name, None);
     fixture.records.note_use_at(key().base(), key().variant());
-    fixture.records.note_use_at(key().base(), key().of_parts().variant());
-    until("of the pieces as well", || fixture.calls("touch") == 5).await;
+    until("it is told", || fixture.calls("touch") == 1).await;
+    let all = [&b"a"[..], b"b", b"c"].map(|piece| Piece::of(piece).unwrap()).into();
+    fixture.records.known.note(&key(), &name, Some(Pieces { id: 7, all, body: None }));
+    let variant = fixture.records.names.of_variant(&key(), b"gzip");
+    fixture.records.known.note(&key(), &variant, None);
+    fixture.records.note_use_at(key().base(), key().variant());
+    until("of the pieces and the variant as well", || fixture.calls("touch") == 1 + 5).await;
 }
 
 #[tokio::test]
@@ -130,11 +137,19 @@ async fn a_claim_is_one_larders_and_is_given_back_or_says_that_each_fetches() {
     let Leading::Mine(lease) = fixture.lead().await else { panic!("nobody else has it") };
     assert_eq!(fixture.claims().len(), 1);
     // A record is written.
-    fixture.records.leading.tell(&key(), true);
+    let name = fixture.records.names.of_key(&key());
+    fixture.records.leading.tell(&fixture.records.names.of_lease(&name), true);
     drop(lease);
     until("it is given back", || fixture.claims().is_empty()).await;
-    // None comes: whoever asks next fetches as well, and waits for nobody.
+    // A purge has overtaken it, or nobody wanted it any more: the next one leads.
     let Leading::Mine(lease) = fixture.lead().await else { panic!("nobody else has it") };
+    lease.sees_head(Duration::from_secs(60), Some(10));
+    lease.is_overtaken();
+    drop(lease);
+    until("it is given back", || fixture.claims().is_empty()).await;
+    // It has failed: whoever asks next fetches as well, and waits for nobody.
+    let Leading::Mine(lease) = fixture.lead().await else { panic!("nobody else has it") };
+    lease.fails();
     drop(lease);
     let claim = fixture.claims().remove(0);
     until("each fetches", || fixture.redis.raw().get(&claim).as_deref() == Some("each")).await;

@@ -17,6 +17,8 @@ use crate::key::RemoteKey;
 
 /// The most bytes of a queue.
 pub(crate) const BYTES_MAX: usize = 16 << 20;
+/// Beyond that nobody is told what is in use.
+const TOUCHES_MAX: usize = 256 << 10;
 /// The most bytes for which a value still finds room.
 const VALUES_MAX: usize = BYTES_MAX / 4 * 3;
 /// The most deletions.
@@ -129,6 +131,11 @@ impl Queue {
         true
     }
 
+    /// Queues that a value is in use. It has little room: values and deletions go before it.
+    pub(crate) fn touch(&self, key: RemoteKey) -> bool {
+        self.bytes() < TOUCHES_MAX && self.offer(Job::Touch { key })
+    }
+
     /// Queues a deletion.
     pub(crate) fn delete(&self, key: RemoteKey) -> Result<Deletion, RemoteError> {
         let (confirm, confirmed) = oneshot::channel();
@@ -221,17 +228,17 @@ impl Queue {
         }
     }
 
-    /// Drops all values, and returns how many there were.
+    /// Drops all values, and returns how many there were. That something is in use is dropped as well.
     pub(crate) fn drop_values(&self) -> usize {
         let mut entries = self.entries.lock();
-        let before = entries.jobs.len();
-        let mut cost = 0;
+        let (mut cost, mut values) = (0, 0);
         entries.jobs.retain(|job| {
             cost += if job.is_deletion() { 0 } else { job.cost() };
+            values += usize::from(matches!(job, Job::Set { .. }));
             job.is_deletion()
         });
         entries.bytes = entries.bytes.saturating_sub(cost);
-        before - entries.jobs.len()
+        values
     }
 
     /// Takes nothing more.

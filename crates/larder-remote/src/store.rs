@@ -137,7 +137,7 @@ impl RemoteStore {
     /// Queues that a value is in use, where there is room. Never waits.
     pub fn touch(&self, key: &RemoteKey) {
         if let Some(member) = self.member(key).filter(|member| member.server.may_ask()) {
-            member.queue.offer(Job::Touch { key: key.clone() });
+            member.queue.touch(key.clone());
         }
     }
 

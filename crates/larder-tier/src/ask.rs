@@ -120,6 +120,12 @@ pub trait Lead: Send + Sync {
     /// A head has come that may be stored, with a lifetime of so much and a body of this length where that is known.
     fn sees_head(&self, lifetime: Duration, length: Option<u64>);
 
+    /// The origin has failed.
+    fn fails(&self);
+
+    /// A purge came meanwhile that what comes does not outlast.
+    fn is_overtaken(&self);
+
     /// What comes is for nobody else: the others fetch it for themselves from now on, for a while.
     fn is_not_shared(&self);
 }

@@ -214,6 +214,9 @@ impl FlightGuard {
 impl Drop for FlightGuard {
     fn drop(&mut self) {
         self.close();
+        if let Some(lead) = self.lead.as_ref().filter(|_| !self.is_valid()) {
+            lead.is_overtaken();
+        }
         self.table.remove(&self.flight);
     }
 }

@@ -57,11 +57,8 @@ impl FlightOutcome {
             Self::Shared { .. } | Self::Passed(_) | Self::Unshared | Self::NotForOthers => {
                 lead.is_not_shared()
             }
-            Self::Confirmed { .. }
-            | Self::StandIn { .. }
-            | Self::Overtaken
-            | Self::Failed(_)
-            | Self::Lost => {}
+            Self::StandIn { .. } | Self::Failed(_) => lead.fails(),
+            Self::Confirmed { .. } | Self::Overtaken | Self::Lost => {}
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use http::Method;
 use http::header::RANGE;
-use larder_cache::StoredHead;
+use larder_cache::{StoredHead, Verdict};
 use larder_store::Led;
 
 use super::FetchTask;
@@ -56,6 +56,12 @@ pub(super) async fn wait(task: &FetchTask, guard: &mut FlightGuard) -> Elsewhere
         led = leading => led,
         () = guard.abandoned(task.orphan_time()) => return Elsewhere::Over,
     };
+    if guard.verdict() != Verdict::Good {
+        // A purge has come while it waited. Who comes after that begins a fetch that knows of it, and so does who has waited.
+        guard.conclude(FlightOutcome::Overtaken);
+        return Elsewhere::Over;
+    }
+    guard.began(task.worker.proxy.clock.now());
     match led {
         Led::Mine(lead) => guard.leads_for_all(lead),
         Led::Found if is_usable(task, guard) => {

@@ -53,6 +53,6 @@ impl Positions {
     /// What the server's clock says now (since 1970). `None` before it was asked.
     pub(super) fn server_now(&self) -> Option<Duration> {
         let (said, at) = (*self.clocks.lock())?;
-        Some(said + clock::now().saturating_sub(at))
+        Some(said.saturating_add(clock::now().saturating_sub(at)))
     }
 }

@@ -7,7 +7,7 @@ use crate::support::until;
 
 #[tokio::test]
 async fn a_server_that_hangs_is_waited_for_as_long_as_the_limit_and_then_no_more() {
-    let scene = Scene::new();
+    let scene = Scene::with_default_timeout();
     let (first, second) = scene.two().await;
     scene.fetched_by(&first, "/a").await;
     second.get("/a").await;
@@ -38,7 +38,7 @@ async fn a_server_that_hangs_is_waited_for_as_long_as_the_limit_and_then_no_more
 
 #[tokio::test]
 async fn what_lay_in_a_server_that_lost_everything_is_fetched_anew_and_shared_again() {
-    let mut scene = Scene::new();
+    let mut scene = Scene::with_default_timeout();
     let (first, second) = scene.two().await;
     scene.fetched_by(&first, "/a").await;
     second.get("/a").await;
@@ -59,7 +59,7 @@ async fn what_lay_in_a_server_that_lost_everything_is_fetched_anew_and_shared_ag
 /// A server that comes back with an older state has records from before purges that were complete.
 #[tokio::test]
 async fn records_of_a_former_log_are_not_used() {
-    let scene = Scene::new();
+    let scene = Scene::with_default_timeout();
     let (first, second) = scene.two().await;
     together(&[&first, &second]).await;
     scene.fetched_by(&first, "/a").await;
@@ -79,7 +79,7 @@ async fn records_of_a_former_log_are_not_used() {
 
 #[tokio::test]
 async fn without_a_lease_nothing_is_shared_and_nothing_of_others_is_used() {
-    let scene = Scene::new();
+    let scene = Scene::with_default_timeout();
     let (first, second) = scene.two().await;
     scene.fetched_by(&first, "/a").await;
     // The log hangs, and so do the records.
@@ -100,7 +100,7 @@ async fn without_a_lease_nothing_is_shared_and_nothing_of_others_is_used() {
 
 #[tokio::test]
 async fn a_full_server_keeps_nobody_waiting() {
-    let scene = Scene::new();
+    let scene = Scene::with_default_timeout();
     let (first, second) = scene.two().await;
     scene.ask(&["CONFIG", "SET", "maxmemory", "1"]);
     for number in 0..10 {

@@ -186,7 +186,7 @@ async fn a_long_body_and_one_without_an_end_are_not_waited_for() {
 
 #[tokio::test]
 async fn a_server_that_hangs_or_dies_ends_the_waiting() {
-    let mut scene = Scene::new();
+    let mut scene = Scene::with_default_timeout();
     let (first, second) = scene.two().await;
     for (target, dies) in [("/held-4000", false), ("/held-4001", true)] {
         let mut one = crowd(first.process.addr, target, 1);

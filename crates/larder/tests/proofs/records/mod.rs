@@ -30,6 +30,8 @@ struct Scene {
     redis: RedisServer,
     origin: Origin,
     state: Arc<AtomicU64>,
+    /// The longest that a look-up takes. A machine that runs many tests may need longer than the default.
+    timeout: &'static str,
 }
 
 /// A member.
@@ -88,12 +90,21 @@ fn answer(seen: &Seen, state: u64) -> Answer {
 
 impl Scene {
     fn new() -> Self {
+        Self::with_timeout("5s")
+    }
+
+    /// With the default limit of look-ups.
+    fn with_default_timeout() -> Self {
+        Self::with_timeout("200ms")
+    }
+
+    fn with_timeout(timeout: &'static str) -> Self {
         let state = Arc::new(AtomicU64::new(1));
         let of_now = Arc::clone(&state);
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let choose = move |seen: &Seen| answer(seen, of_now.load(Ordering::SeqCst));
         let origin = Origin::answering(any, Duration::from_secs(10), choose).unwrap();
-        Self { redis: RedisServer::start(), origin, state }
+        Self { redis: RedisServer::start(), origin, state, timeout }
     }
 
     /// A member.
@@ -114,8 +125,9 @@ impl Scene {
         format!(
             "listen = [\"127.0.0.1:0\"]\nadmin = \"127.0.0.1:0\"\nworkers = 2\n[origins.app]\nservers = [{:?}]\n\
              [fleet]\nname = {name:?}\nlease = \"{LEASE}\"\nwait = \"20s\"\n\
-             [stores.default]\nmemory = \"64MiB\"\nredis = {url:?}\n[[site]]\norigin = \"app\"\n{site}\n",
-            self.origin.url()
+             [stores.default]\nmemory = \"64MiB\"\nredis = {{ url = {url:?}, timeout = {:?} }}\n[[site]]\norigin = \"app\"\n{site}\n",
+            self.origin.url(),
+            self.timeout
         )
     }
 
