@@ -179,6 +179,20 @@ impl Process {
         pidfd_send_signal(&self.handle, signal).unwrap();
     }
 
+    /// Has it stand still. Returns when all of its threads do.
+    pub(crate) async fn stopped(&self) {
+        self.signal(Signal::STOP);
+        let stands = |status: String| status.lines().any(|line| line.starts_with("State:\tT"));
+        let tasks = format!("/proc/{}/task", self.pid);
+        until("it stands still", async || {
+            let mut threads = std::fs::read_dir(&tasks).unwrap();
+            threads.all(|thread| {
+                std::fs::read_to_string(thread.unwrap().path().join("status")).is_ok_and(stands)
+            })
+        })
+        .await;
+    }
+
     /// Waits for its end: the exit code.
     pub(crate) async fn end(&mut self) -> i32 {
         let status = within("the end of larder", self.exit.wait_for(Option::is_some)).await;

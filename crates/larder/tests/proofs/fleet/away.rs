@@ -45,7 +45,7 @@ async fn a_larder_that_hangs_is_named_and_not_waited_for_beyond_its_lease() {
     let (first, second) = (stand.larder("web-1", "50ms", "").await, stand.larder("web-2", "50ms", "").await);
     together(&[&first, &second]).await;
     until("it is stored", async || first.is_hit("/a").await && second.is_hit("/a").await).await;
-    second.process.signal(Signal::STOP);
+    second.process.stopped().await;
     let version = stand.change();
     let (status, receipt) = first.purge(r#"{"urls": ["http://localhost/a"]}"#).await;
     assert_eq!(status, 503, "{receipt}");
