@@ -34,7 +34,7 @@ struct Step {
 struct Own {
     /// A number below its own.
     before: u64,
-    /// Nobody asks for its receipt: it is lost with the log.
+    /// No caller waits for its receipt.
     is_told: bool,
     /// Where it stands, as far as is known.
     placed: Option<Position>,

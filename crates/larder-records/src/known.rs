@@ -1,7 +1,8 @@
 //! Records that are known to lie in Redis, by the key of their response.
 //!
 //! In: records that were written, or read. Out: the pieces of a record: the same body, confirmed by its origin, is written under the same
-//! id, and those of another body are deleted. And the names of all that lies there for a key. A key has several records where its responses vary. Bounded: beyond [`KEYS_MAX`] keys some are forgotten. Then pieces stay
+//! id, and those of another body are deleted. And the names of all that lies there for a key.
+//! A key has several records where its responses vary. Bounded: beyond [`KEYS_MAX`] keys some are forgotten. Then pieces stay
 //! until their time is over, and Redis is not told that they are used.
 
 use bytes::Bytes;

@@ -37,7 +37,7 @@ const WAIT_MAX: Duration = Duration::from_secs(10);
 /// A record whose time differs by less is what memory has: clocks are compared once a second.
 const SAME_WITHIN: Duration = Duration::from_millis(50);
 
-/// The moment of what is to be replaced, and what is of use.
+/// The moment of the response to replace, and which responses are of use.
 type Wanted<'a> = (Option<Now>, &'a IsOfUse<'a, StoredHead>);
 
 /// What was found under a name.

@@ -147,7 +147,7 @@ async fn a_claim_is_one_larders_and_is_given_back_or_says_that_each_fetches() {
     lease.is_overtaken();
     drop(lease);
     until("it is given back", || fixture.claims().is_empty()).await;
-    // It has failed: whoever asks next fetches as well, and waits for nobody.
+    // It has failed: the next one fetches as well, and does not wait.
     let Leading::Mine(lease) = fixture.lead().await else { panic!("nobody else has it") };
     lease.fails();
     drop(lease);

@@ -17,7 +17,7 @@ use crate::key::RemoteKey;
 
 /// The most bytes of a queue.
 pub(crate) const BYTES_MAX: usize = 16 << 20;
-/// Beyond that nobody is told what is in use.
+/// With so many bytes in the queue, it takes no more notes about records in use.
 const TOUCHES_MAX: usize = 256 << 10;
 /// The most bytes for which a value still finds room.
 const VALUES_MAX: usize = BYTES_MAX / 4 * 3;

@@ -58,7 +58,7 @@ pub trait Ask<V: Vocabulary> {
     }
 
     /// Asks that of all larders that write there this one fetches the response to `request`, or waits for the one that does. `Alone` where
-    /// nobody is kept from fetching. What is found is of use, and came after `stored`, the moment of what is to be replaced.
+    /// no larder is kept from fetching. A response that is found is of use, and came after `stored`, the moment of the one to replace.
     ///
     /// # Cancel safety
     /// Dropped, another may fetch it after a short while.

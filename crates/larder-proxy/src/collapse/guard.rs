@@ -127,8 +127,8 @@ impl FlightGuard {
         self.lead = Some(lead);
     }
 
-    /// Resolves when there is no client left to fetch for: at once where nobody but the leader could want the answer, else
-    /// when nobody has waited for `orphan_time`.
+    /// Resolves when there is no client left to fetch for: at once where only the leader could want the answer, else
+    /// when no request has waited for `orphan_time`.
     pub(crate) async fn abandoned(&self, orphan_time: Duration) {
         let audience = self.audience();
         loop {

@@ -286,7 +286,7 @@ async fn ask(
     if let (Ok(_), Some(shared)) = (&answer, clock)
         && let Err(error) = ask_clock(&mut caller, limit, &shared).await
     {
-        // Whoever may not ask for it would share nothing, and nobody would know why.
+        // A member that may not ask for it would share nothing, and no message would say why.
         answer = Err(error);
     }
     (caller, ticket, answer)

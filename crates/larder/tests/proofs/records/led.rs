@@ -1,4 +1,4 @@
-//! One larder fetches for all: the origin is asked once, whoever is asked for it; and nobody waits for what is not for others.
+//! One larder fetches for all: the origin gets one request, whichever larder the clients ask. No request waits for a response that is not shared.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -102,7 +102,7 @@ async fn what_is_stale_at_all_of_them_is_validated_once() {
     }
     assert_eq!(scene.asked("/slow/soon"), 1);
     until("it is stale", async || {
-        // Nobody asks for it meanwhile: what is used is refreshed.
+        // No request comes meanwhile: a response in use is refreshed.
         scene.redis.names("larder:1:default:r:*").is_empty()
     })
     .await;
