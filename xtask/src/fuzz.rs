@@ -114,8 +114,7 @@ fn run_one(root: &Path, program: &Path, target: &str, seconds: u32, drawing: Dra
         &format!("-max_total_time={seconds}"),
         &format!("-artifact_prefix={}/", artifacts.display()),
         &format!("-seed={}", u8::from(drawing == Drawing::Fixed)),
-        // A template of 4 KB was found that takes the `ssi` target more than 10 s in this build.
-        "-timeout=30",
+        "-timeout=10",
         "-rss_limit_mb=2048",
         "-max_len=16384",
     ]);

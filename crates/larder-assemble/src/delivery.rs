@@ -4,7 +4,7 @@
 //! template, the content of a captured slot. Out: the page. It keeps to the interface and checks it on the way: nothing goes into
 //! a slot that is unknown, has ended or is gone, and nothing is left held back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -73,6 +73,8 @@ struct State<'a> {
     bodies: Vec<Vec<u8>>,
     growing: Vec<Option<Growing>>,
     slots: BTreeMap<SlotId, Filled>,
+    /// Slots that were opened as captured: few of many, and each choice looks at all of them.
+    captured: BTreeSet<SlotId>,
     asks: Vec<Ask>,
     done: Delivered,
 }
@@ -87,7 +89,8 @@ struct Growing {
 
 #[derive(Default)]
 struct Filled {
-    into: Option<SlotId>,
+    /// Slots that stand in it, captured ones too.
+    inner: Vec<SlotId>,
     pieces: Vec<Piece>,
     is_held: bool,
     has_ended: bool,
@@ -125,6 +128,7 @@ impl Delivery<'_> {
             bodies: Vec::new(),
             growing: Vec::new(),
             slots: BTreeMap::from([(SlotId::PAGE, Filled::default())]),
+            captured: BTreeSet::new(),
             asks: Vec::new(),
             done: Delivered::default(),
         };
@@ -197,11 +201,14 @@ impl State<'_> {
 
     fn open(&mut self, slot: SlotId, into: SlotId, kind: SlotKind) {
         let is_captured = kind == SlotKind::Captured;
-        if !is_captured {
+        if is_captured {
+            self.captured.insert(slot);
+        } else {
             self.put(into, Piece::Slot(slot));
         }
+        self.slots.get_mut(&into).expect("a slot that is there").inner.push(slot);
         let is_held = kind == SlotKind::Held;
-        let filled = Filled { into: Some(into), is_captured, is_held, ..Filled::default() };
+        let filled = Filled { is_captured, is_held, ..Filled::default() };
         assert!(self.slots.insert(slot, filled).is_none(), "a slot opens once");
     }
 
@@ -211,23 +218,15 @@ impl State<'_> {
         slot.pieces.push(piece);
     }
 
-    fn is_within(&self, slot: SlotId, outer: SlotId) -> bool {
-        let mut next = self.slots.get(&slot).and_then(|slot| slot.into);
-        while let Some(slot) = next {
-            if slot == outer {
-                return true;
-            }
-            next = self.slots.get(&slot).and_then(|slot| slot.into);
-        }
-        false
-    }
-
     fn discard(&mut self, slot: SlotId) {
-        let inner: Vec<_> = self.slots.keys().copied().filter(|other| self.is_within(*other, slot)).collect();
-        self.asks.retain(|ask| !inner.contains(&ask.slot));
-        for inner in inner {
-            self.slots.remove(&inner);
+        let inner = |slot: Option<&mut Filled>| slot.map(|slot| std::mem::take(&mut slot.inner));
+        let mut rest = inner(self.slots.get_mut(&slot)).unwrap_or_default();
+        while let Some(next) = rest.pop() {
+            rest.extend(inner(self.slots.get_mut(&next)).unwrap_or_default());
+            self.slots.remove(&next);
+            self.captured.remove(&next);
         }
+        self.asks.retain(|ask| self.slots.contains_key(&ask.slot));
         let slot = self.slots.get_mut(&slot).expect("a slot");
         assert!(std::mem::take(&mut slot.is_held) || slot.is_captured, "it was held back");
         slot.has_ended = false;
@@ -244,9 +243,10 @@ impl State<'_> {
     fn next(&self) -> Vec<Next> {
         let answers = (0..self.asks.len()).map(Next::Answer);
         let pieces = (0..self.growing.len()).filter(|index| self.growing[*index].is_some()).map(Next::Piece);
-        let captured = self.slots.iter().filter(|(_, filled)| filled.is_captured && filled.has_ended);
-        let captured =
-            captured.filter(|(slot, _)| self.is_filled(**slot)).map(|(slot, _)| Next::Captured(*slot));
+        let is_captured =
+            |slot: &SlotId| self.slots.get(slot).is_some_and(|filled| filled.is_captured && filled.has_ended);
+        let captured = self.captured.iter().copied().filter(is_captured);
+        let captured = captured.filter(|slot| self.is_filled(*slot)).map(Next::Captured);
         answers.chain(pieces).chain(captured).collect()
     }
 
