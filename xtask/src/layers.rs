@@ -18,6 +18,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("larder-http", 0),
     ("larder-sitemap", 0),
     ("larder-observe", 1),
+    ("larder-tls", 1),
     ("larder-assemble", 2),
     ("larder-cache", 2),
     ("larder-config", 2),

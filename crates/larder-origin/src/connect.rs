@@ -26,7 +26,6 @@ use crate::place::Place;
 use crate::proxy_protocol;
 use crate::room::Room;
 use crate::settings::{HeadLimits, OriginSettings, Protocol};
-use crate::tls;
 use crate::upload::Upload;
 use crate::wire::{Socket, Transport, Wire};
 
@@ -186,7 +185,7 @@ impl Dial {
         };
         let connector = if protocol == Protocol::Http1 { &tls.http1_only } else { &tls.connector };
         let stream = connector.connect(tls.name.clone(), socket).await.map_err(OriginError::tls)?;
-        let chose_http2 = stream.get_ref().1.alpn_protocol() == Some(tls::HTTP2);
+        let chose_http2 = stream.get_ref().1.alpn_protocol() == Some(larder_tls::HTTP2);
         if protocol == Protocol::Http2 && !chose_http2 {
             let error = io::Error::other(rustls::Error::NoApplicationProtocol);
             return Err(OriginError::tls(error));
@@ -201,13 +200,13 @@ impl Tls {
         let name =
             ServerName::try_from(host.to_owned()).map_err(|_| SetupError::ServerName(host.to_owned()))?;
         let offered: &[&[u8]] = match settings.protocol {
-            Protocol::Http1 => &[tls::HTTP1],
-            Protocol::Http2 => &[tls::HTTP2],
-            Protocol::Auto => &[tls::HTTP2, tls::HTTP1],
+            Protocol::Http1 => &[larder_tls::HTTP1],
+            Protocol::Http2 => &[larder_tls::HTTP2],
+            Protocol::Auto => &[larder_tls::HTTP2, larder_tls::HTTP1],
         };
         Ok(Self {
-            connector: tls::offering(config, offered).into(),
-            http1_only: tls::offering(config, &[tls::HTTP1]).into(),
+            connector: larder_tls::offering(config, offered).into(),
+            http1_only: larder_tls::offering(config, &[larder_tls::HTTP1]).into(),
             name,
         })
     }

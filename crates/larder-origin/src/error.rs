@@ -7,8 +7,7 @@ use std::io;
 
 use http::StatusCode;
 use larder_http::body::BodyError;
-
-use crate::tls::TlsFailure;
+use larder_tls::TlsFailure;
 
 /// A full queue empties as fast as the origin answers, so soon is as good a guess as any.
 const RETRY_AFTER_SECONDS: u32 = 1;
@@ -222,31 +221,12 @@ pub enum SetupError {
     /// A host that cannot be named in TLS.
     #[error("{0:?} cannot be used as a tls server name")]
     ServerName(String),
-    /// The file of authorities cannot be used.
-    #[error("ca file {path}: {reason}")]
-    CaFile {
-        /// The file.
-        path: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The system's authorities cannot be read.
-    #[error("no system certificate authorities: {0}")]
-    SystemRoots(String),
-    /// A certificate of our own, or its key, cannot be used.
-    #[error("client certificate {path}: {reason}")]
-    ClientCertificate {
-        /// The file.
-        path: String,
-        /// What is wrong with it.
-        reason: String,
-    },
     /// Settings that do not go together.
     #[error("{0}")]
     Conflict(&'static str),
-    /// The TLS library refused the configuration.
-    #[error("tls configuration")]
-    Tls(#[from] rustls::Error),
+    /// TLS cannot be spoken as configured.
+    #[error(transparent)]
+    Tls(#[from] larder_tls::SetupError),
 }
 
 /// No descriptor, port or memory left here: no server can help that.

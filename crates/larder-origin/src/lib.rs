@@ -49,7 +49,6 @@ mod settings;
 #[cfg(test)]
 mod sockets;
 mod state;
-mod tls;
 mod tunnel;
 mod upload;
 mod wire;
@@ -60,12 +59,12 @@ pub use counters::Counters;
 pub use error::{Fault, OriginError, SetupError};
 pub use exposition::Visit;
 pub use fleet::{NotATag, ServerReport, ServerState, ServerTag, stable_hash};
+pub use larder_tls::TlsFailure;
 pub use origin::{Origin, Unresolved};
 pub use progress::Progress;
 pub use request::{Affinity, OriginRequest};
 pub use settings::{
-    Balance, ClientCertificate, Ejection, HeadLimits, HealthCheck, InFlightLimit, OriginSettings, Protocol,
-    ResolveSettings, Retry, SentHost, ServerAddress, ServerSettings, Timeouts, TlsSettings,
+    Balance, Ejection, HeadLimits, HealthCheck, InFlightLimit, OriginSettings, Protocol, ResolveSettings,
+    Retry, SentHost, ServerAddress, ServerSettings, Timeouts,
 };
 pub use state::OriginState;
-pub use tls::TlsFailure;

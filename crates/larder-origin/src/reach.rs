@@ -32,7 +32,6 @@ use crate::lease::Lease;
 use crate::progress::Progress;
 use crate::request::{Affinity, Asked, Outgoing};
 use crate::settings::SentHost;
-use crate::tls;
 
 /// Addresses of one server that one request tries to connect to.
 const ADDRESSES_MAX: usize = 16;
@@ -240,7 +239,7 @@ impl Journey<'_> {
             Ok(connection) => Ok(pool.lease(connection)),
             // It serves everybody else well.
             Err(OriginError::Tls(_, error))
-                if self.asked.websocket && tls::speaks_nothing_offered(&error) =>
+                if self.asked.websocket && larder_tls::speaks_nothing_offered(&error) =>
             {
                 Err(OriginError::NoWebsocket)
             }

@@ -89,7 +89,8 @@ impl Records {
         clock: &Clock,
         diagnostics: &Diagnostics,
     ) -> Result<Arc<Self>, RemoteError> {
-        let server = RemoteSettings::Redis(RedisSettings { max_object: record::PART_MAX_BYTES, ..server });
+        let server =
+            RemoteSettings::Redis(Box::new(RedisSettings { max_object: record::PART_MAX_BYTES, ..server }));
         Ok(Arc::new(Self {
             names: Names::new(&settings.prefix, &settings.store),
             settings,

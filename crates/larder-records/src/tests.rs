@@ -14,7 +14,7 @@ use larder_http::message::{RequestHead, Scheme};
 use larder_http::target::Target;
 use larder_http::time::Clock;
 use larder_observe::Diagnostics;
-use larder_remote::redis::RedisSettings;
+use larder_remote::redis::{RedisPlace, RedisSettings};
 use larder_remote::{Address, SystemNames};
 use larder_testkit::redis::RedisServer;
 use larder_tier::{Ask, CacheKey, Find, Leading};
@@ -59,7 +59,8 @@ impl Fixture {
             max_object: RECORD_MAX_BYTES,
         };
         let server = RedisSettings {
-            address: Address::Unix(redis.socket()),
+            place: RedisPlace::Server(Address::Unix(redis.socket())),
+            tls: None,
             user: None,
             password: None,
             database: 0,

@@ -7,6 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use futures_util::future::select_ok;
+use larder_tls::Connector;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -34,22 +35,42 @@ pub(crate) async fn connect(address: &Address, names: &dyn Resolve) -> io::Resul
             Ok((Box::new(reader), Box::new(writer)))
         }
         Address::Tcp { host, port } => {
-            let stream = match host.parse() {
-                Ok(ip) => TcpStream::connect(SocketAddr::new(ip, *port)).await?,
-                Err(_) => {
-                    let addresses = names.addresses(host, *port).await?;
-                    let dials =
-                        addresses.into_iter().take(ADDRESSES_MAX).map(|at| Box::pin(TcpStream::connect(at)));
-                    let dials: Vec<_> = dials.collect();
-                    if dials.is_empty() {
-                        return Err(io::Error::new(io::ErrorKind::NotFound, "its name has no address"));
-                    }
-                    select_ok(dials).await?.0
-                }
-            };
-            stream.set_nodelay(true)?;
-            let (reader, writer) = stream.into_split();
+            let (reader, writer) = connect_tcp((host, *port), names).await?.into_split();
             Ok((Box::new(reader), Box::new(writer)))
         }
     }
+}
+
+/// The same over TLS.
+///
+/// # Errors
+/// No connection could be made, or the server is not the one that it has to be.
+///
+/// # Cancel safety
+/// Dropping it closes whatever was begun.
+pub(crate) async fn connect_over(
+    tls: &Connector,
+    (host, port): (&str, u16),
+    names: &dyn Resolve,
+) -> io::Result<(Reader, Writer)> {
+    let stream = tls.connect(host, connect_tcp((host, port), names).await?).await?;
+    let (reader, writer) = tokio::io::split(stream);
+    Ok((Box::new(reader), Box::new(writer)))
+}
+
+async fn connect_tcp((host, port): (&str, u16), names: &dyn Resolve) -> io::Result<TcpStream> {
+    let stream = match host.parse() {
+        Ok(ip) => TcpStream::connect(SocketAddr::new(ip, port)).await?,
+        Err(_) => {
+            let addresses = names.addresses(host, port).await?;
+            let dials = addresses.into_iter().take(ADDRESSES_MAX).map(|at| Box::pin(TcpStream::connect(at)));
+            let dials: Vec<_> = dials.collect();
+            if dials.is_empty() {
+                return Err(io::Error::new(io::ErrorKind::NotFound, "its name has no address"));
+            }
+            select_ok(dials).await?.0
+        }
+    };
+    stream.set_nodelay(true)?;
+    Ok(stream)
 }

@@ -20,6 +20,9 @@ pub enum RemoteError {
     /// Servers or weights are outside of their bounds.
     #[error("{0}")]
     Servers(&'static str),
+    /// TLS cannot be spoken as configured.
+    #[error(transparent)]
+    Tls(larder_tls::SetupError),
     /// No thread or no event queue could be had.
     #[error("cannot start the writer")]
     Thread(#[source] io::Error),

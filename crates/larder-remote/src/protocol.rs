@@ -13,21 +13,19 @@ use crate::address::{Address, Resolve};
 use crate::ask::Ask;
 use crate::connect::connect;
 use crate::memcached::{Conversation, Opened, open};
-use crate::redis::{Login, Multiplexed, Scanner, log_in};
+use crate::redis::{Dial, Multiplexed, Scanner};
 use crate::server::Server;
 
-/// What is spoken.
-#[derive(Clone, Debug)]
+/// What is spoken, and where.
+#[derive(Clone)]
 pub(crate) enum Protocol {
-    Memcached,
-    Redis(Arc<Login>),
+    Memcached(Address, Arc<dyn Resolve>),
+    Redis(Arc<Dial>),
 }
 
 /// How one server is reached.
 pub(crate) struct Dialer {
     pub(crate) protocol: Protocol,
-    pub(crate) address: Address,
-    pub(crate) names: Arc<dyn Resolve>,
     /// The largest value that is read, in bytes.
     pub(crate) value_max: usize,
 }
@@ -41,20 +39,33 @@ impl Dialer {
     /// # Cancel safety
     /// Dropping it closes whatever was begun.
     pub(crate) async fn open(&self) -> io::Result<Session> {
-        let halves = connect(&self.address, &*self.names).await?;
         match &self.protocol {
-            Protocol::Memcached => Ok(Session::Memcached(open(halves).await?, self.value_max)),
-            Protocol::Redis(login) => {
-                let opened = log_in(halves, login, Scanner::new(self.value_max)).await?;
+            Protocol::Memcached(address, names) => {
+                let halves = connect(address, &**names).await?;
+                Ok(Session::Memcached(open(halves).await?, self.value_max))
+            }
+            Protocol::Redis(dial) => {
+                let opened = dial.open(Scanner::new(self.value_max)).await?;
                 Ok(Session::Redis(Multiplexed::new(opened)))
             }
+        }
+    }
+
+    /// Finds out where the server is, where that may change. Never ends.
+    pub(crate) async fn watch(&self) {
+        match &self.protocol {
+            Protocol::Memcached(..) => std::future::pending().await,
+            Protocol::Redis(dial) => dial.watch().await,
         }
     }
 }
 
 impl fmt::Debug for Dialer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Dialer").field("address", &self.address).finish_non_exhaustive()
+        match &self.protocol {
+            Protocol::Memcached(address, _) => write!(f, "Dialer({address})"),
+            Protocol::Redis(dial) => dial.fmt(f),
+        }
     }
 }
 

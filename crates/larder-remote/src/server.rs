@@ -8,7 +8,6 @@ use std::fmt;
 use larder_observe::Diagnostics;
 use tokio::time::Instant;
 
-use crate::address::Address;
 use crate::breaker::Breaker;
 use crate::error::Failure;
 use crate::metrics::Counters;
@@ -24,8 +23,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn new(kind: &'static str, address: &Address, diagnostics: Diagnostics) -> Self {
-        let label = address.to_string();
+    pub(crate) fn new(kind: &'static str, label: String, diagnostics: Diagnostics) -> Self {
         let (breaker, counters) = (Breaker::default(), Counters::default());
         Self { kind, label, breaker, counters, diagnostics }
     }

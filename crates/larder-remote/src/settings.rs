@@ -4,17 +4,18 @@
 //! how a server is spoken to, which server has a key, how keys and lifetimes are written.
 //! Templates of keys, formats of values and lifetimes belong to those who ask.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use larder_http::time::WallTime;
 
-use crate::address::Address;
+use crate::address::{Address, Resolve};
 use crate::error::RemoteError;
 use crate::key::RemoteKey;
 use crate::memcached::{Codings, MemcachedSettings, Ring, expires as memcached_expires};
 use crate::protocol::Protocol;
-use crate::redis::{RedisSettings, expires as redis_expires};
+use crate::redis::{Dial, RedisSettings, expires as redis_expires};
 
 /// The settings of one store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,16 +23,15 @@ pub enum RemoteSettings {
     /// Values in memcached.
     Memcached(MemcachedSettings),
     /// Values in Redis or Valkey.
-    Redis(RedisSettings),
+    Redis(Box<RedisSettings>),
 }
 
 /// What a kind of server wants.
 pub(crate) struct Terms {
     /// The word for it.
     pub(crate) kind: &'static str,
-    pub(crate) protocol: Protocol,
-    /// In the order of the settings.
-    pub(crate) addresses: Vec<Address>,
+    /// The servers in the order of the settings: what each is called, and how it is reached.
+    pub(crate) servers: Vec<(String, Protocol)>,
     pub(crate) ring: Ring,
     /// The key for a name.
     pub(crate) key: fn(Bytes) -> RemoteKey,
@@ -43,15 +43,16 @@ pub(crate) struct Terms {
 }
 
 impl RemoteSettings {
-    pub(crate) fn into_terms(self) -> Result<Terms, RemoteError> {
+    pub(crate) fn into_terms(self, names: &Arc<dyn Resolve>) -> Result<Terms, RemoteError> {
         match self {
             Self::Memcached(settings) => {
                 settings.check()?;
+                let server =
+                    |address: Address| (address.to_string(), Protocol::Memcached(address, Arc::clone(names)));
                 Ok(Terms {
                     kind: "memcached",
-                    protocol: Protocol::Memcached,
                     ring: Ring::new(settings.placement, &settings.servers),
-                    addresses: settings.servers.into_iter().map(|server| server.address).collect(),
+                    servers: settings.servers.into_iter().map(|of| server(of.address)).collect(),
                     key: RemoteKey::of_memcached,
                     expires: memcached_expires,
                     codings: settings.codings,
@@ -61,9 +62,11 @@ impl RemoteSettings {
             }
             Self::Redis(settings) => Ok(Terms {
                 kind: "redis",
-                protocol: Protocol::Redis(settings.login().into()),
                 ring: Ring::of_one(),
-                addresses: vec![settings.address],
+                servers: vec![(
+                    settings.place.to_string(),
+                    Protocol::Redis(Arc::new(Dial::new(&settings, Arc::clone(names))?)),
+                )],
                 key: RemoteKey::of_redis,
                 expires: redis_expires,
                 codings: Codings::default(),

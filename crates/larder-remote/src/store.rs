@@ -21,7 +21,7 @@ use crate::link::Link;
 use crate::memcached::Codings;
 use crate::metrics::{ServerReport, Write};
 use crate::probe::probe;
-use crate::protocol::Dialer;
+use crate::protocol::{Dialer, Protocol};
 use crate::queue::{Confirm, Deletion, Job, Offered, Queue};
 use crate::server::Server;
 use crate::settings::{RemoteSettings, Terms};
@@ -62,18 +62,13 @@ impl RemoteStore {
         clock: Clock,
         diagnostics: &Diagnostics,
     ) -> Result<Arc<Self>, RemoteError> {
-        let terms = settings.into_terms()?;
-        let member = |address: &crate::Address| QueuedServer {
-            server: Arc::new(Server::new(terms.kind, address, diagnostics.clone())),
-            dialer: Arc::new(Dialer {
-                protocol: terms.protocol.clone(),
-                address: address.clone(),
-                names: Arc::clone(&names),
-                value_max: terms.max_object,
-            }),
+        let terms = settings.into_terms(&names)?;
+        let member = |(label, protocol): &(String, Protocol)| QueuedServer {
+            server: Arc::new(Server::new(terms.kind, label.clone(), diagnostics.clone())),
+            dialer: Arc::new(Dialer { protocol: protocol.clone(), value_max: terms.max_object }),
             queue: Arc::default(),
         };
-        let members = terms.addresses.iter().map(member).collect();
+        let members = terms.servers.iter().map(member).collect();
         let started = Arc::new(Self { terms, members, clock });
         started.start_writer()?;
         Ok(started)
@@ -96,6 +91,8 @@ impl RemoteStore {
                 let (mut writing, mut probing) = (JoinSet::new(), JoinSet::new());
                 for (server, dialer, queue, link) in shares {
                     writing.spawn(write(Arc::clone(&server), queue, link));
+                    let watched = Arc::clone(&dialer);
+                    probing.spawn(async move { watched.watch().await });
                     probing.spawn(async move { probe(&server, &dialer, timeout).await });
                 }
                 while writing.join_next().await.is_some() {}

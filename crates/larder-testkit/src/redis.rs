@@ -4,7 +4,7 @@
 //! again, and a connection to it without any client. It keeps nothing on disks, and ends with its value.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
 
-use std::io::{Read as _, Write as _};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -68,9 +68,7 @@ impl RedisServer {
 
     /// It accepts connections and bytes, and does nothing with them. Returns when all of its threads stand still.
     pub fn stop(&self) {
-        let process = Pid::from_child(&self.child);
-        kill_process(process, Signal::STOP).unwrap();
-        waitpid(Some(process), WaitOptions::UNTRACED).unwrap();
+        stop(&self.child);
     }
 
     /// It goes on.
@@ -90,7 +88,7 @@ impl Drop for RedisServer {
 #[derive(Debug)]
 pub struct RedisOnPort {
     child: Child,
-    _folder: TempDir,
+    folder: TempDir,
     /// That port.
     pub port: u16,
 }
@@ -98,22 +96,151 @@ pub struct RedisOnPort {
 impl RedisOnPort {
     /// Starts it. It cannot choose a port itself, so another one is tried where somebody else was faster.
     pub fn start() -> Self {
+        Self::start_with("--port", &[])
+    }
+
+    /// The same with further options. `port` is the option that its port follows: `--port`, or `--tls-port`.
+    pub fn start_with(port: &str, options: &[&str]) -> Self {
+        Self::started(|command, number| {
+            command.args(["--bind", "127.0.0.1", port, &number.to_string()]).args(options);
+        })
+    }
+
+    /// Starts another program that takes the same options.
+    pub fn of_program(OfProgram(program): OfProgram<'_>) -> Self {
+        Self::started(|command, number| {
+            let mut other = Command::new(program);
+            other.args(command.get_args()).args(["--bind", "127.0.0.1", "--port", &number.to_string()]);
+            other.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            *command = other;
+        })
+    }
+
+    /// A Sentinel that watches over the master `main` at this port, and takes it for dead after a second without an answer.
+    pub fn start_sentinel(master: u16, quorum: u16) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("sentinel.conf");
+        let said = format!(
+            "sentinel monitor main 127.0.0.1 {master} {quorum}\nsentinel down-after-milliseconds main 1000\n\
+             sentinel failover-timeout main 5000\n"
+        );
+        std::fs::write(&config, said).unwrap();
+        let mut sentinel = Self::started(|command, number| {
+            *command = Command::new("redis-server");
+            command.arg(&config).args(["--sentinel", "--bind", "127.0.0.1", "--port", &number.to_string()]);
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        });
+        sentinel.folder = folder;
+        sentinel
+    }
+
+    fn started(say: impl Fn(&mut Command, u16)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for _ in 0..20 {
-            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let port = free_port();
             let mut command = command(folder.path());
-            command.args(["--bind", "127.0.0.1", "--port", &port.to_string()]);
+            say(&mut command, port);
             let mut child = command.spawn().expect(MISSING);
             let is_up = patiently(|| match child.try_wait().unwrap() {
                 Some(_) => Some(false),
                 None => TcpStream::connect(("127.0.0.1", port)).ok().map(|_| true),
             });
             if is_up {
-                return Self { child, _folder: folder, port };
+                return Self { child, folder, port };
             }
         }
         panic!("no port is free");
     }
+
+    /// A connection of the test's own.
+    pub fn raw(&self) -> RawRedis<TcpStream> {
+        RawRedis::over(TcpStream::connect(("127.0.0.1", self.port)).unwrap())
+    }
+
+    /// Ends it at once, as a crash does.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Where it may leave files.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// It accepts connections and bytes, and does nothing with them. Returns when all of its threads stand still.
+    pub fn stop(&self) {
+        stop(&self.child);
+    }
+
+    /// It goes on.
+    pub fn resume(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::CONT).unwrap();
+    }
+}
+
+/// Another program than Debian's `redis-server`, by its path.
+#[derive(Clone, Copy, Debug)]
+pub struct OfProgram<'a>(pub &'a Path);
+
+/// twemproxy (Debian's package `nutcracker`) before a server: it knows the commands of one key, and closes connections at others.
+#[derive(Debug)]
+pub struct Twemproxy {
+    child: Child,
+    _folder: TempDir,
+    /// Where it listens.
+    pub port: u16,
+}
+
+impl Twemproxy {
+    /// Starts it; `None` where it is not installed.
+    pub fn start(server: u16) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        for _ in 0..20 {
+            let port = free_port();
+            let config = folder.path().join("nutcracker.yml");
+            let said = format!(
+                "pool:\n  listen: 127.0.0.1:{port}\n  redis: true\n  servers:\n   - 127.0.0.1:{server}:1\n"
+            );
+            std::fs::write(&config, said).unwrap();
+            let mut command = Command::new("nutcracker");
+            // It has figures on a port of their own.
+            command
+                .arg("-c")
+                .arg(&config)
+                .args(["-a", "127.0.0.1", "-s", &free_port().to_string()])
+                .stdin(Stdio::null())
+                .stdout(Stdio::null());
+            let mut child = command.stderr(Stdio::null()).spawn().ok()?;
+            let is_up = patiently(|| match child.try_wait().unwrap() {
+                Some(_) => Some(false),
+                None => TcpStream::connect(("127.0.0.1", port)).ok().map(|_| true),
+            });
+            if is_up {
+                return Some(Self { child, _folder: folder, port });
+            }
+        }
+        panic!("no port is free");
+    }
+}
+
+impl Drop for Twemproxy {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A port that is free at the moment.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Returns when all threads of a process stand still.
+fn stop(child: &Child) {
+    let process = Pid::from_child(child);
+    kill_process(process, Signal::STOP).unwrap();
+    waitpid(Some(process), WaitOptions::UNTRACED).unwrap();
 }
 
 impl Drop for RedisOnPort {
@@ -125,13 +252,13 @@ impl Drop for RedisOnPort {
 
 /// A connection without a client.
 #[derive(Debug)]
-pub struct RawRedis {
-    stream: UnixStream,
+pub struct RawRedis<S = UnixStream> {
+    stream: S,
     read: Vec<u8>,
 }
 
-impl RawRedis {
-    fn over(stream: UnixStream) -> Self {
+impl<S: Read + Write> RawRedis<S> {
+    fn over(stream: S) -> Self {
         Self { stream, read: Vec::new() }
     }
 

@@ -33,6 +33,7 @@ mod assembly;
 pub(crate) mod fleet;
 mod origin;
 mod records;
+mod redis;
 mod removed;
 mod site_fields;
 mod store;
@@ -41,10 +42,12 @@ mod versions;
 
 use crate::server::descriptors::Shares;
 use records::FleetStanding;
+pub(crate) use redis::settings as redis_settings;
 use removed::{RemovedStores, has_directories, is_same_place};
 use site_fields::{SiteFields, edits};
 use store::{DraftStore, KnownStore, StoreError, Surroundings};
 pub(crate) use store::{RemoteTier, unusable_directories};
+pub(crate) use values::memcached;
 
 /// Why a checked config cannot be put to work.
 #[derive(Debug, thiserror::Error)]

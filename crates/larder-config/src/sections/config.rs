@@ -10,6 +10,7 @@ use crate::sections::limits::Limits;
 use crate::sections::log::Log;
 use crate::sections::origin::Origin;
 use crate::sections::purge::PurgeSetting;
+use crate::sections::redis_server::RedisServer;
 use crate::sections::settings::{Resolved, Settings};
 use crate::sections::site::Site;
 use crate::sections::store::Store;
@@ -18,7 +19,6 @@ use crate::sections::versions::Versions;
 use crate::value::address::AdminAddress;
 use crate::value::cidr::Cidr;
 use crate::value::name::Name;
-use crate::value::redis_url::RedisUrl;
 use crate::value::secret::Secret;
 
 section! {
@@ -94,19 +94,25 @@ impl Config {
     }
 
     /// The server where the versions of a rule lie: their own, that of the rule's store, or that of the fleet.
-    pub fn server_of_versions<'c>(&'c self, rule: &Resolved, versions: &'c Versions) -> Option<&'c RedisUrl> {
-        let of_store = || self.store(&rule.store)?.redis.as_ref().map(|redis| &redis.url);
+    pub fn server_of_versions<'c>(
+        &'c self,
+        rule: &Resolved,
+        versions: &'c Versions,
+    ) -> Option<&'c RedisServer> {
+        let of_store = || self.store(&rule.store)?.redis.as_ref().map(|redis| &redis.server);
         versions.redis.as_ref().or_else(of_store).or_else(|| self.server_of_fleet())
     }
 
     /// The server where the fleet's purges lie: its own, or that of the first store whose responses larders share.
-    pub fn server_of_fleet(&self) -> Option<&RedisUrl> {
+    pub fn server_of_fleet(&self) -> Option<&RedisServer> {
         let own = self.fleet.as_ref().and_then(|fleet| fleet.redis.as_ref());
-        own.or_else(|| self.stores.iter().find_map(|(_, store)| store.records()).map(|records| &records.url))
+        own.or_else(|| {
+            self.stores.iter().find_map(|(_, store)| store.records()).map(|records| &records.server)
+        })
     }
 
     /// The fleet that this larder is a member of, with its server.
-    pub fn membership(&self) -> Option<(Fleet, &RedisUrl)> {
+    pub fn membership(&self) -> Option<(Fleet, &RedisServer)> {
         Some((self.fleet.clone().unwrap_or_default(), self.server_of_fleet()?))
     }
 

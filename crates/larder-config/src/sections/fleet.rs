@@ -6,9 +6,9 @@ use crate::document::{Node, Value};
 use crate::reading::{At, Reading};
 use crate::schema::section::section;
 use crate::schema::{Consistent, Fallback, Section as _, Setting, Shape};
+use crate::sections::redis_server::RedisServer;
 use crate::value::lease::Lease;
 use crate::value::name::{MemberName, Name};
-use crate::value::redis_url::RedisUrl;
 
 section! {
     /// Several larders that purge together: `fleet = { redis = "redis://cache.internal" }`. A purge at one of them reaches
@@ -16,7 +16,7 @@ section! {
     /// table as well.
     pub(crate) struct FleetTable in "`[fleet]`" {
         /// The Redis or Valkey where the purges lie. All members name the same server and database.
-        redis: Option<RedisUrl> = ("that of the stores whose responses larders share"), why "Where responses are shared, purges are as well.";
+        redis: Option<RedisServer> = ("that of the stores whose responses larders share"), why "Where responses are shared, purges are as well.";
         /// What this larder is called in the fleet. No other member has this name.
         name: Option<MemberName> = ("the host name"), why "Hosts have names of their own already.";
         /// How long this larder uses what it has stored without hearing from Redis. After that it asks the origin before each use.
@@ -44,7 +44,7 @@ impl Default for Fleet {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fleet {
     /// Where its purges lie, where that is said.
-    pub redis: Option<RedisUrl>,
+    pub redis: Option<RedisServer>,
     /// The name of this member; the host name where there is none.
     pub name: Option<MemberName>,
     /// How long stored responses are used without hearing from the server. `None`: for ever.

@@ -19,6 +19,7 @@ pub(crate) mod place;
 pub(crate) mod purge;
 pub(crate) mod purging;
 pub(crate) mod redis;
+pub(crate) mod redis_server;
 pub(crate) mod retry;
 pub(crate) mod rule;
 pub(crate) mod server;

@@ -6,9 +6,10 @@ use crate::document::{Node, Value};
 use crate::reading::{At, Reading};
 use crate::schema::section::section;
 use crate::schema::{Consistent, Fallback, Section, Setting, Shape};
+use crate::sections::redis_server::{RedisServer, RedisServerTable};
 use crate::sections::values::ValueSettings;
 use crate::value::media::MediaType;
-use crate::value::redis_url::{ONE_SERVER, RedisUrl};
+use crate::value::redis_url::ONE_SERVER;
 use crate::value::value_key::ValueKey;
 use crate::value::words::ValueFormat;
 
@@ -24,8 +25,6 @@ section! {
     /// `key` or `format`, values that an application keeps there: `redis = { url = "redis://127.0.0.1:6379/0", key = "page:{host}{target}" }`.
     /// `near`, `default_type` and `write` are for such values.
     pub(crate) struct RedisTable in "`[stores.NAME.redis]`" {
-        /// The server, with user, password and number of the database where it needs them.
-        url: Option<RedisUrl> = required, why "There is nothing to guess from.";
         /// How the key of a value is made of a request, for values of an application.
         key: ValueKey = "{target}", why "What nginx's `$request_uri` is, and the simplest that an application can make.";
         /// What a value is. `"body"`: the bytes of a body, a 200 for all who ask. `"http"`: a message (`HTTP/1.1 200 OK`, fields, an
@@ -40,6 +39,7 @@ section! {
         default_type: MediaType = "application/octet-stream", why "What no browser shows as a page by mistake.";
         /// Write there what the origin gave, too, where a value can stand for it.
         write: bool = false, why "The values are the application's.";
+        flatten server: RedisServerTable, "Where it is.";
     }
 }
 
@@ -49,7 +49,7 @@ impl Consistent for RedisTable {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redis {
     /// The server.
-    pub url: RedisUrl,
+    pub server: RedisServer,
     /// How long a look-up may take.
     pub timeout: Duration,
     /// How values of an application are named, read and written. `None`: larders keep records of their own there.
@@ -66,7 +66,7 @@ impl Setting for Redis {
             Value::Table(table) => {
                 let is_of_application = ["key", "format"].iter().any(|key| table.get(key).is_some());
                 let read = RedisTable::read(node, at, reading)?;
-                let RedisTable { url, key, format, near, timeout, default_type, write } = read;
+                let RedisTable { server, key, format, near, timeout, default_type, write } = read;
                 if !is_of_application {
                     for name in OF_VALUES {
                         if let Some(said) = table.get(name) {
@@ -81,11 +81,11 @@ impl Setting for Redis {
                     }
                 }
                 let values = ValueSettings { key, format, near, timeout, default_type, write };
-                Some(Self { url: url?, timeout, values: is_of_application.then_some(values) })
+                Some(Self { server: server.server()?, timeout, values: is_of_application.then_some(values) })
             }
             Value::Text(_) => {
                 let RedisTable { timeout, .. } = Fallback::Absent.value();
-                Some(Self { url: RedisUrl::read(node, at, reading)?, timeout, values: None })
+                Some(Self { server: RedisServer::read(node, at, reading)?, timeout, values: None })
             }
             _ => {
                 let hint = matches!(node.value, Value::List(_)).then(|| ONE_SERVER.to_owned());

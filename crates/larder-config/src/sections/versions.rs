@@ -6,7 +6,7 @@ use crate::document::{Node, Table, Value};
 use crate::reading::{At, Reading};
 use crate::schema::section::section;
 use crate::schema::{Consistent, Section as _, Setting, Shape};
-use crate::value::redis_url::RedisUrl;
+use crate::sections::redis_server::RedisServer;
 use crate::value::version_key::VersionKey;
 
 section! {
@@ -23,7 +23,7 @@ section! {
         /// Keys that hold a version each, in place of a hash. All of them together are the version.
         keys: Vec<VersionKey>, why "A change of one field makes larder read again what it uses of its hash. Keys stand for themselves.";
         /// The server where they lie.
-        redis: Option<RedisUrl> = ("that of the rule's store, else that of `[fleet]`"), why "Versions mostly lie beside what they are versions of.";
+        redis: Option<RedisServer> = ("that of the rule's store, else that of `[fleet]`"), why "Versions mostly lie beside what they are versions of.";
         /// How long reading a version may take, connecting included. After that the origin is asked as if nothing were stored.
         timeout: Duration = "200ms", in "5ms" ..= "10s", why "Versions in use are known without reading.";
         /// Begin a version that is missing, with the server's time in seconds, once the origin has given a 200 that may be stored. One
@@ -77,7 +77,7 @@ pub struct Versions {
     /// One or more.
     pub places: Vec<VersionPlace>,
     /// The server, where it is said.
-    pub redis: Option<RedisUrl>,
+    pub redis: Option<RedisServer>,
     /// How long a read may take.
     pub timeout: Duration,
     /// Whether a missing one is begun.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::{Redis, RedisPlace, ValueFormat, ValueSettings};
+use crate::{Redis, RedisPassword, RedisPlace, RedisServer, ValueFormat, ValueSettings};
 
 /// One site for `example.com` that uses the store `values`.
 const SITE: &str = "[origins.app]\nservers = \"http://127.0.0.1:3000\"\n[[site]]\nhosts = [\"example.com\"]\n\
@@ -32,7 +32,7 @@ fn read_values(redis: &str) -> (Redis, ValueSettings) {
 fn a_url_and_a_key_have_every_default() {
     let (short, values) = read_values("redis = { url = \"redis://cache\", key = \"{target}\" }");
     assert_eq!(short, read("redis = { url = \"valkey://cache:6379/0\", format = \"body\" }"));
-    assert_eq!(short.url.place, RedisPlace::Tcp { host: "cache".into(), port: 6379 });
+    assert_eq!(short.server.place, RedisPlace::Tcp { host: "cache".into(), port: 6379 });
     assert_eq!((values.near, values.timeout), (Duration::from_secs(1), Duration::from_millis(200)));
     assert_eq!((values.format, values.write), (ValueFormat::Body, false));
     assert_eq!(values.default_type.as_str(), "application/octet-stream");
@@ -44,8 +44,12 @@ fn every_key_of_the_table_is_read() {
         "[stores.values.redis]\nurl = \"unix:///run/r.sock?db=2&user=larder&pass=s3cret\"\nkey = \"page:{host}{target}\"\n\
          format = \"http\"\nnear = \"0s\"\ntimeout = \"50ms\"\ndefault_type = \"text/html\"\nwrite = true",
     );
-    assert_eq!((full.url.user.as_deref(), full.url.password.as_deref()), (Some("larder"), Some("s3cret")));
-    assert_eq!((full.url.place.clone(), full.url.database), (RedisPlace::Unix("/run/r.sock".into()), 2));
+    assert_eq!(full.server.user.as_deref(), Some("larder"));
+    assert_eq!(full.server.password, Some(RedisPassword::Text("s3cret".into())));
+    assert_eq!(
+        (full.server.place.clone(), full.server.database),
+        (RedisPlace::Unix("/run/r.sock".into()), 2)
+    );
     assert_eq!(
         (values.near, values.timeout, values.write),
         (Duration::ZERO, Duration::from_millis(50), true)
@@ -96,12 +100,13 @@ fn a_fleet_has_one_server() {
 }
 
 #[test]
-fn what_is_not_there_yet_is_told_and_no_error_shows_a_password() {
+fn what_is_no_server_is_told_and_no_error_shows_a_password() {
     let without = "it has no meaning without `key` or `format`\n  hint: without `key` and `format` the store has responses that \
                    larders share; for values that an application writes, say how it names them: key = \"{target}\"";
     let url = "expected a URL of Redis such as \"redis://127.0.0.1:6379/0\", \"redis://:PASSWORD@cache.internal\", \
                \"unix:///run/redis/redis.sock?db=1\"";
-    let one = "\n  hint: larder speaks with one server: several URLs, Sentinel and Cluster are not there yet";
+    let one = "\n  hint: a URL names one server; where Sentinel watches over several: { sentinel = [\"s1:26379\", \"s2:26379\", \
+               \"s3:26379\"], master = \"NAME\" }; Cluster is not there yet";
     let check = |redis: &str, said: &str| {
         let told = printed(&config(redis));
         assert_eq!(told, said, "{redis}");
@@ -127,13 +132,9 @@ fn what_is_not_there_yet_is_told_and_no_error_shows_a_password() {
     check(&of_url("\"redis://:s3cret@a,b\""), &format!("{at_url} another text, {url}{one}"));
     check(&of_url("\"redis-sentinel://:s3cret@a\""), &format!("{at_url} another text, {url}{one}"));
     check(
-        &of_url("\"rediss://:s3cret@a\""),
-        &format!(
-            "{at_url} another text, {url}\n  hint: larder does not speak TLS with Redis yet: use redis:// within a private \
-             network, or through a tunnel"
-        ),
+        "redis = { key = \"{target}\" }",
+        &format!("larder.toml:2:9: stores.values.redis.url: missing key \"url\"{one}"),
     );
-    check("redis = { key = \"{target}\" }", "larder.toml:2:9: stores.values.redis.url: missing key \"url\"");
 }
 
 #[test]
@@ -170,4 +171,85 @@ fn keys_have_to_tell_apart_what_the_cache_does_here_too() {
     let keyed = good(&config("redis = { url = \"redis://a\", key = \"{target}{cookie:lang}\" }"));
     let warned = keyed.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
     assert!(warned.ends_with("those of the store's redis.key have to be the same"), "{warned}");
+}
+
+/// The errors of a table, without their places.
+fn refused(redis: &str) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["pw", "ca.pem", "c.pem", "c.key"] {
+        std::fs::write(folder.path().join(name), "x").unwrap();
+    }
+    let file = folder.path().join("larder.toml");
+    std::fs::write(&file, config(redis)).unwrap();
+    let told = crate::load(&file).err().map(|errors| errors.to_string()).unwrap_or_default();
+    let lines = told.lines().filter_map(|line| line.split_once("stores.values.redis."));
+    lines.map(|(_, said)| said.to_owned()).collect()
+}
+
+fn server(redis: &str) -> RedisServer {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["pw", "spw", "ca.pem", "c.pem", "c.key"] {
+        std::fs::write(folder.path().join(name), "x").unwrap();
+    }
+    let file = folder.path().join("larder.toml");
+    std::fs::write(&file, config(redis)).unwrap();
+    let checked = crate::load(&file).unwrap_or_else(|errors| panic!("{errors}"));
+    checked.config.stores[0].1.redis.clone().unwrap().server
+}
+
+#[test]
+fn a_server_has_tls_a_user_and_a_password_in_a_file() {
+    let read = server(
+        "redis = { url = \"rediss://cache/2\", user = \"larder\", password_file = \"pw\", ca_file = \"ca.pem\", \
+         client_cert = \"c.pem\", client_key = \"c.key\", server_name = \"cache.internal\" }",
+    );
+    assert_eq!((read.to_string().as_str(), read.user.as_deref()), ("rediss://cache:6379/2", Some("larder")));
+    assert!(matches!(&read.password, Some(RedisPassword::File(path)) if path.ends_with("pw")));
+    let tls = read.tls.unwrap();
+    assert!(tls.ca_file.is_some() && tls.client.is_some());
+    assert_eq!(tls.server_name.as_deref(), Some("cache.internal"));
+    assert!(server("redis = \"redis://cache\"").tls.is_none());
+}
+
+#[test]
+fn sentinels_are_named_with_their_master() {
+    let read = server(
+        "redis = { sentinel = [\"S1\", \"[::1]:7\"], master = \"main\", tls = true, database = 3, password_file = \"pw\", \
+         sentinel_user = \"asks\", sentinel_password_file = \"spw\" }",
+    );
+    assert_eq!(read.to_string(), "rediss, master main of the Sentinels s1:26379, [::1]:7, database 3");
+    assert_eq!((read.sentinels(), read.tls.is_some()), (2, true));
+    // The same is said to a fleet, and to versions.
+    let sentinel = "{ sentinel = \"s1\", master = \"main\" }";
+    let checked = good(&format!("fleet = {{ redis = {sentinel} }}\n{SITE_ALONE}"));
+    assert_eq!(checked.config.membership().unwrap().1.sentinels(), 1);
+}
+
+#[test]
+fn keys_of_a_server_that_contradict_each_other_are_refused() {
+    let check = |redis: &str, said: &[&str]| {
+        let refused = refused(redis);
+        assert_eq!(refused.len(), said.len(), "{redis}: {refused:?}");
+        for (line, said) in refused.iter().zip(said) {
+            assert!(line.starts_with(said), "{redis}: {line}");
+        }
+    };
+    let url = "url = \"redis://cache\"";
+    check(&format!("redis = {{ {url}, sentinel = \"s\" }}"), &["sentinel: it has no meaning beside `url`"]);
+    check("redis = { sentinel = \"s\" }", &["sentinel: there is no `master` beside it"]);
+    check("redis = { sentinel = [], master = \"m\" }", &["sentinel: there are 1 to 31 Sentinels"]);
+    check(&format!("redis = {{ {url}, master = \"m\" }}"), &["master: it has no meaning without `sentinel`"]);
+    check(&format!("redis = {{ {url}, tls = true }}"), &["tls: it has no meaning without `sentinel`"]);
+    check(&format!("redis = {{ {url}, database = 1 }}"), &["database: it has no meaning without `sentinel`"]);
+    check(
+        "redis = { url = \"redis://u:p@cache\", user = \"x\", password_file = \"pw\" }",
+        &["user: the URL has a user as well", "password_file: the URL has a password as well"],
+    );
+    check(&format!("redis = {{ {url}, user = \"x\" }}"), &["user: there is no `password_file` beside it"]);
+    check(&format!("redis = {{ {url}, ca_file = \"ca.pem\" }}"), &["ca_file: it is not used"]);
+    check(
+        "redis = { url = \"rediss://cache\", client_cert = \"c.pem\" }",
+        &["client_cert: there is no client_key beside it"],
+    );
+    check(&format!("redis = {{ {url}, password_file = \"none\" }}"), &["password_file: "]);
 }

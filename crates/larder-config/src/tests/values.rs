@@ -71,7 +71,8 @@ fn every_error_in_the_table_has_its_place() {
          larder.toml:2:53: stores.values.memcached.format: found \"json\", expected \"body\" or \"http\"\n\
          larder.toml:2:71: stores.values.memcached.timeout: found \"1h\", expected \"5ms\" to \"10s\"\n\
          larder.toml:2:84: stores.values.memcached.ring: found \"md5\", expected \"ketama\" or \"consistent\" or \"nginx\"\n\
-         larder.toml:2:91: stores.values.memcached.user: unknown key \"user\"",
+         larder.toml:2:91: stores.values.memcached.user: unknown key \"user\"\n  hint: it belongs in a table \
+         of a Redis",
     );
     let heavy = vec!["{ server = \"a\", weight = 256 }"; 17].join(", ");
     check(

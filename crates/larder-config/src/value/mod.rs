@@ -32,6 +32,7 @@ pub(crate) mod retry_on;
 pub(crate) mod secret;
 pub(crate) mod secret_field;
 pub(crate) mod sent_host;
+pub(crate) mod sentinel;
 pub(crate) mod server;
 pub(crate) mod session;
 pub(crate) mod size;

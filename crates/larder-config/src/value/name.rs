@@ -51,6 +51,21 @@ name! {
 }
 
 name! {
+    /// A name of Redis: of a user, or of a master.
+    RedisName,
+    Text {
+        noun: "a name",
+        examples: r#""larder", "mymaster""#,
+        about: "One to 128 visible ASCII characters.",
+        pattern: Some("^[!-~]{1,128}$"),
+    },
+    |text| {
+        let fits = (1..=128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+        fits.then_some(()).ok_or_else(|| Some("1 to 128 visible ASCII characters".to_owned()))
+    }
+}
+
+name! {
     /// The name of an origin or a store.
     Name,
     Text {

@@ -1,7 +1,8 @@
 //! Where a Redis or Valkey listens, and who larder is there: a URL as clients of Redis write it.
 //!
 //! In: `redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]`, or `unix:///path?db=N&user=USER&pass=PASSWORD`. Out: its parts. Errors never
-//! quote it, because of the password. What other clients take and larder does not is told by name: TLS, several servers.
+//! quote it, because of the password. `rediss` in place of `redis` is TLS. What other clients take and larder does not is told by name:
+//! several servers.
 //! Names are looked up when a connection is made, by whoever makes it.
 
 use std::fmt;
@@ -19,20 +20,22 @@ const DATABASE_MAX: u32 = 65_535;
 
 /// Where a server listens, and who larder is there. Prints neither user nor password.
 #[derive(Clone, PartialEq, Eq)]
-pub struct RedisUrl {
+pub(crate) struct RedisUrl {
     /// Where it listens.
-    pub place: RedisPlace,
+    pub place: UrlPlace,
     /// The user of its access control list.
     pub user: Option<String>,
     /// Its password, in plain text.
     pub password: Option<String>,
     /// The number of the database.
     pub database: u32,
+    /// Whether TLS is spoken.
+    pub is_tls: bool,
 }
 
 /// Where a Redis listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RedisPlace {
+pub(crate) enum UrlPlace {
     /// TCP.
     Tcp {
         /// A name in lower case or an IP address, an IPv6 address without brackets.
@@ -44,36 +47,23 @@ pub enum RedisPlace {
     Unix(PathBuf),
 }
 
-impl fmt::Display for RedisUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let database = self.database;
-        match &self.place {
-            RedisPlace::Unix(path) => write!(f, "unix://{}?db={database}", path.display()),
-            RedisPlace::Tcp { host, port } if host.contains(':') => {
-                write!(f, "redis://[{host}]:{port}/{database}")
-            }
-            RedisPlace::Tcp { host, port } => write!(f, "redis://{host}:{port}/{database}"),
-        }
-    }
-}
-
 impl fmt::Debug for RedisUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RedisUrl({self})")
+        write!(f, "RedisUrl({:?}/{})", self.place, self.database)
     }
 }
 
 const TEXT: Text = Text {
     noun: "a URL of Redis",
     examples: r#""redis://127.0.0.1:6379/0", "redis://:PASSWORD@cache.internal", "unix:///run/redis/redis.sock?db=1""#,
-    about: "`redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]`, or `unix://` and an absolute path, with `?db=N&user=USER&pass=PASSWORD` \
-            where it is needed. `valkey` may stand for `redis`. User and password are percent-encoded, and never appear in messages and logs.",
-    pattern: Some("^((redis|valkey)://|((redis|valkey)\\+)?unix:/)"),
+    about: "`redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]`, `rediss://` for TLS, or `unix://` and an absolute path, with \
+            `?db=N&user=USER&pass=PASSWORD` where it is needed. `valkey` may stand for `redis`. User and password are percent-encoded, and never appear in messages and logs.",
+    pattern: Some("^(rediss?|valkeys?)://|^((redis|valkey)\\+)?unix:/"),
 };
 
 /// What is said of several servers.
-pub(crate) const ONE_SERVER: &str =
-    "larder speaks with one server: several URLs, Sentinel and Cluster are not there yet";
+pub(crate) const ONE_SERVER: &str = "a URL names one server; where Sentinel watches over several: { sentinel = [\"s1:26379\", \"s2:26379\", \"s3:26379\"], \
+     master = \"NAME\" }; Cluster is not there yet";
 
 impl Setting for RedisUrl {
     fn shape() -> Shape {
@@ -105,13 +95,11 @@ fn parse(text: &str) -> Result<RedisUrl, &'static str> {
         return Err("a URL begins with redis:// or unix://");
     };
     match scheme {
-        "redis" | "valkey" => {
-            tcp(rest.strip_prefix("//").ok_or("two slashes follow the scheme: redis://")?)
+        "redis" | "valkey" | "rediss" | "valkeys" => {
+            let url = tcp(rest.strip_prefix("//").ok_or("two slashes follow the scheme: redis://")?)?;
+            Ok(RedisUrl { is_tls: scheme.ends_with('s') && scheme != "redis", ..url })
         }
         "unix" | "redis+unix" | "valkey+unix" => unix(rest),
-        "rediss" | "valkeys" => Err(
-            "larder does not speak TLS with Redis yet: use redis:// within a private network, or through a tunnel",
-        ),
         _ if scheme.contains("sentinel") || scheme.contains("cluster") => Err(ONE_SERVER),
         _ => Err("a URL begins with redis:// or unix://"),
     }
@@ -137,9 +125,9 @@ fn tcp(rest: &str) -> Result<RedisUrl, &'static str> {
             return Err("a user has a password: redis://USER:PASSWORD@HOST, or redis://:PASSWORD@HOST");
         }
     };
-    let (host, port) = host_and_port(server)?;
+    let (host, port) = host_and_port(server, DEFAULT_PORT)?;
     let database = if path.is_empty() { 0 } else { database(path)? };
-    with_login(RedisPlace::Tcp { host, port }, user, password, database)
+    with_login(UrlPlace::Tcp { host, port }, user, password, database)
 }
 
 /// What follows `unix:`.
@@ -160,22 +148,22 @@ fn unix(rest: &str) -> Result<RedisUrl, &'static str> {
             _ => return Err("behind `?` may stand db, user and pass"),
         }
     }
-    with_login(RedisPlace::Unix(PathBuf::from(path)), user, password, number)
+    with_login(UrlPlace::Unix(PathBuf::from(path)), user, password, number)
 }
 
 fn with_login(
-    place: RedisPlace,
+    place: UrlPlace,
     user: Option<String>,
     password: Option<String>,
     database: u32,
 ) -> Result<RedisUrl, &'static str> {
     match user.is_some() && password.is_none() {
         true => Err("a user has a password"),
-        false => Ok(RedisUrl { place, user, password, database }),
+        false => Ok(RedisUrl { place, user, password, database, is_tls: false }),
     }
 }
 
-fn host_and_port(server: &str) -> Result<(String, u16), &'static str> {
+pub(crate) fn host_and_port(server: &str, default: u16) -> Result<(String, u16), &'static str> {
     let brackets = "an IPv6 address stands in brackets: redis://[::1]:6379";
     let (host, port) = match server.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((host, rest)) => {
@@ -197,7 +185,7 @@ fn host_and_port(server: &str) -> Result<(String, u16), &'static str> {
         }
     };
     let port = match port {
-        None => DEFAULT_PORT,
+        None => default,
         Some(port) => match number(port).and_then(|port| u16::try_from(port).ok()) {
             Some(port) if port != 0 => port,
             _ => return Err("a port is from 1 to 65535"),
@@ -239,13 +227,14 @@ fn decoded(text: &str) -> Result<Option<String>, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sections::redis_server::RedisServer;
 
     fn check(text: &str, printed: &str, login: (Option<&str>, Option<&str>)) {
         match parse(text) {
             Ok(url) => {
-                assert_eq!(url.to_string(), printed, "{text}");
+                let shown = format!("{url:?}");
+                assert_eq!(RedisServer::from(url.clone()).to_string(), printed, "{text}");
                 assert_eq!((url.user.as_deref(), url.password.as_deref()), login, "{text}");
-                let shown = format!("{url} {url:?}");
                 assert!(login.1.is_none_or(|password| !shown.contains(password)), "{shown}");
             }
             Err(hint) => panic!("{text}: {hint}"),
@@ -257,6 +246,8 @@ mod tests {
         check("redis://127.0.0.1", "redis://127.0.0.1:6379/0", (None, None));
         check("redis://Cache.Internal:7000/3", "redis://cache.internal:7000/3", (None, None));
         check("valkey://cache/", "redis://cache:6379/0", (None, None));
+        check("rediss://:s3cret@cache", "rediss://cache:6379/0", (None, Some("s3cret")));
+        check("valkeys://cache:7/2", "rediss://cache:7/2", (None, None));
         check("redis://[::1]/1", "redis://[::1]:6379/1", (None, None));
         check("redis://:s3cret@cache", "redis://cache:6379/0", (None, Some("s3cret")));
         check(
@@ -279,8 +270,6 @@ mod tests {
             ("127.0.0.1:6379", "begins with"),
             ("http://cache", "begins with"),
             ("redis:cache", "two slashes"),
-            ("rediss://:s3cret@cache", "TLS"),
-            ("valkeys://cache", "TLS"),
             ("redis-sentinel://cache", "Sentinel"),
             ("redis+cluster://cache", "Cluster"),
             ("redis://a,b", "several"),

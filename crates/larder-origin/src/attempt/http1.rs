@@ -17,7 +17,6 @@ use crate::error::OriginError;
 use crate::lease::Lease;
 use crate::request::Outgoing;
 use crate::settings::OriginSettings;
-use crate::tls;
 use crate::wire::Trace;
 
 /// Sends `outgoing` over the connection of `lease`, and waits for the final head.
@@ -104,7 +103,7 @@ fn head_error(error: &hyper::Error, trace: &Trace) -> OriginError {
         OriginError::HeadTooLarge
     } else if error.is_parse() || error.is_parse_status() {
         OriginError::BadResponse("malformed head")
-    } else if let Some(alert) = tls::alert_within(error) {
+    } else if let Some(alert) = larder_tls::alert_within(error) {
         OriginError::tls(alert)
     } else {
         OriginError::Closed

@@ -49,7 +49,7 @@ pub(super) fn servers(
     // Read for each version of the settings: what is in force goes on as it is when this one is refused. Also where
     // no name for TLS is known yet, so that a file that cannot be read is found now.
     let tls = match settings.servers.iter().any(|server| server.address.is_tls()) {
-        true => Some(Arc::new(crate::tls::client_config(&settings.tls)?)),
+        true => Some(Arc::new(larder_tls::client_config(&settings.tls)?)),
         false => None,
     };
     let server = |of: &ServerSettings| -> Result<Server, SetupError> {

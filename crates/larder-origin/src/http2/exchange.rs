@@ -28,7 +28,6 @@ use crate::error::OriginError;
 use crate::lease::Lease;
 use crate::request::Outgoing;
 use crate::settings::OriginSettings;
-use crate::tls;
 use crate::upload::Upload;
 
 /// What a client's streams begin with (RFC 9113 5.1.1).
@@ -158,7 +157,7 @@ pub(crate) async fn exchange(
             let error = match progress.error() {
                 Some(error) => OriginError::ClientBody(error),
                 None if is_broken => OriginError::BadResponse("malformed http/2 message"),
-                None => tls::alert_within(&error).map_or(OriginError::Closed, OriginError::tls),
+                None => larder_tls::alert_within(&error).map_or(OriginError::Closed, OriginError::tls),
             };
             let again = match error {
                 OriginError::Closed if may_repeat => untouched,

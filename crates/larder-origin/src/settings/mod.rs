@@ -9,7 +9,6 @@ mod failure;
 mod limits;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 pub use address::ServerAddress;
@@ -17,6 +16,7 @@ pub use failure::{Ejection, HealthCheck, Retry};
 pub use limits::{HeadLimits, InFlightLimit, Timeouts};
 
 use larder_http::authority::Authority;
+use larder_tls::TlsSettings;
 
 use crate::error::SetupError;
 use limits::TIME_MAX;
@@ -168,35 +168,6 @@ pub enum Protocol {
     Http2,
     /// What the server chooses in the TLS handshake; HTTP/1.1 on clear text.
     Auto,
-}
-
-/// How TLS is spoken to servers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TlsSettings {
-    /// Trust these authorities (PEM) in place of the system's.
-    pub ca_file: Option<PathBuf>,
-    /// Check the certificate and its name. On by default; off gives away what TLS is for, and is meant for
-    /// self-signed test servers.
-    pub verify: bool,
-    /// What we show when a server asks who we are. Nothing.
-    pub client: Option<ClientCertificate>,
-    /// The name that is asked for (SNI) and checked. The address's host.
-    pub server_name: Option<String>,
-}
-
-impl Default for TlsSettings {
-    fn default() -> Self {
-        Self { ca_file: None, verify: true, client: None, server_name: None }
-    }
-}
-
-/// A certificate of our own, read when an [`Origin`](crate::Origin) is made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClientCertificate {
-    /// The chain, our own first (PEM).
-    pub cert: PathBuf,
-    /// Its private key (PEM).
-    pub key: PathBuf,
 }
 
 /// How names are looked up.

@@ -10,7 +10,9 @@ use crate::sockets::peer::{
     WINDOW_UPDATE, data, frame, head,
 };
 use crate::sockets::trust::Trust;
-use crate::{OriginResponse, Protocol, ServerAddress, TlsSettings};
+use larder_tls::TlsSettings;
+
+use crate::{OriginResponse, Protocol, ServerAddress};
 use bytes::Bytes;
 use http::{Method, Response};
 use larder_http::body::Body;

@@ -12,16 +12,14 @@ use crate::sockets::larder::{Larder, get, metric, request};
 use crate::sockets::origins::{fine, in_turn};
 use crate::sockets::peer::{Manner, Peer};
 use crate::sockets::trust::Trust;
-use crate::{
-    ClientCertificate, Origin, OriginSettings, OriginState, Protocol, ServerAddress, ServerState, SetupError,
-    TlsSettings,
-};
+use crate::{Origin, OriginSettings, OriginState, Protocol, ServerAddress, ServerState, SetupError};
 use bytes::Bytes;
 use h2::Reason;
 use h2::server::SendResponse;
 use http::{Method, Response};
 use larder_http::body::{Body, BodyError};
 use larder_testkit::origin::{Answer, Origin as ScriptedOrigin};
+use larder_tls::{ClientCertificate, TlsSettings};
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -332,7 +330,7 @@ async fn files_that_cannot_be_used_are_found_at_start() {
     };
     for path in [Path::new("/nonexistent/ca.pem"), &trust.file("server.key")] {
         let outcome = check(&|tls| tls.ca_file = Some(path.into()));
-        assert!(matches!(outcome, Err(SetupError::CaFile { .. })), "{path:?}");
+        assert!(matches!(outcome, Err(SetupError::Tls(larder_tls::SetupError::CaFile { .. }))), "{path:?}");
     }
     let name = check(&|tls| tls.server_name = Some("not a name".to_owned()));
     assert!(matches!(name, Err(SetupError::ServerName(_))));
@@ -350,7 +348,7 @@ async fn files_that_cannot_be_used_are_found_at_start() {
             tls.client = Some(ClientCertificate { cert: cert.clone(), key: key.clone() });
         });
         match outcome {
-            Err(SetupError::ClientCertificate { path, reason }) => {
+            Err(SetupError::Tls(larder_tls::SetupError::ClientCertificate { path, reason })) => {
                 assert!(path.ends_with(blamed) && reason.contains(part), "{path}: {reason}");
             }
             other => panic!("{cert:?} {key:?}: {other:?}"),

@@ -4,20 +4,17 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::ClientCertificate;
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use larder_testkit::certificates::{Certificates, Wish};
+use larder_tls::ClientCertificate;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 
-/// What is special about a server's certificate.
-pub type Wish = fn(&mut CertificateParams);
-
 /// An authority, and the certificates that it signed for a server and a client. Its files end with it.
 pub struct Trust {
-    files: tempfile::TempDir,
-    authority: CertificateDer<'static>,
+    made: Certificates,
     certificate: CertificateDer<'static>,
     key: PrivateKeyDer<'static>,
 }
@@ -41,7 +38,7 @@ impl Trust {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().unwrap();
         let certificate = params.self_signed(&key).unwrap();
-        std::fs::write(trust.files.path().join("server.pem"), certificate.pem()).unwrap();
+        std::fs::write(trust.file("server.pem"), certificate.pem()).unwrap();
         trust.certificate = certificate.der().clone();
         trust.key = PrivatePkcs8KeyDer::from(key.serialize_der()).into();
         trust
@@ -49,38 +46,10 @@ impl Trust {
 
     /// For a server called `name` whose certificate is as `wish` has it.
     pub fn with(name: &str, wish: Wish) -> Self {
-        let mut authority = CertificateParams::default();
-        authority.distinguished_name.push(DnType::CommonName, "larder test authority");
-        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        authority.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-        let authority_key = KeyPair::generate().unwrap();
-        let ca = authority.self_signed(&authority_key).unwrap();
-        let issuer = Issuer::from_params(&authority, &authority_key);
-        let signed = |name: &str| {
-            let key = KeyPair::generate().unwrap();
-            let mut params = CertificateParams::new([name.to_owned()]).unwrap();
-            wish(&mut params);
-            (params.signed_by(&key, &issuer).unwrap(), key)
-        };
-        let (server, key) = signed(name);
-        let (client, client_key) = signed("larder");
-
-        let files = tempfile::tempdir().unwrap();
-        for (name, text) in [
-            ("ca.pem", ca.pem()),
-            ("server.pem", server.pem()),
-            ("server.key", key.serialize_pem()),
-            ("client.pem", client.pem() + &ca.pem()),
-            ("client.key", client_key.serialize_pem()),
-        ] {
-            std::fs::write(files.path().join(name), text).unwrap();
-        }
-        Self {
-            files,
-            authority: ca.der().clone(),
-            certificate: server.der().clone(),
-            key: PrivatePkcs8KeyDer::from(key.serialize_der()).into(),
-        }
+        let made = Certificates::with(name, wish);
+        let certificate = made.server.clone().into();
+        let key = PrivatePkcs8KeyDer::from(made.server_key.clone()).into();
+        Self { made, certificate, key }
     }
 
     /// A server called `localhost` whose certificate this server's key signed.
@@ -93,15 +62,14 @@ impl Trust {
         let signed =
             CertificateParams::new(["localhost".to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
         Self {
-            files: tempfile::tempdir().unwrap(),
-            authority: self.authority.clone(),
+            made: Certificates::new(),
             certificate: signed.der().clone(),
             key: PrivatePkcs8KeyDer::from(key.serialize_der()).into(),
         }
     }
 
     pub fn file(&self, name: &str) -> PathBuf {
-        self.files.path().join(name)
+        self.made.file(name)
     }
 
     /// What larder shows.
@@ -118,7 +86,7 @@ impl Trust {
     /// The same, but it wants to know who asks, and believes this authority alone.
     pub fn asking_acceptor(&self, protocols: &[&str]) -> TlsAcceptor {
         let mut roots = RootCertStore::empty();
-        roots.add(self.authority.clone()).unwrap();
+        roots.add(self.made.authority.clone().into()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier =
             WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build().unwrap();

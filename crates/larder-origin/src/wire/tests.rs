@@ -2,13 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
+use larder_tls::TlsSettings;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::*;
 use crate::resources::OriginResources;
-use crate::settings::TlsSettings;
 
 #[tokio::test]
 async fn one_write_is_one_record_so_that_a_failed_one_has_shown_the_peer_nothing() {
@@ -31,7 +31,7 @@ async fn one_write_is_one_record_so_that_a_failed_one_has_shown_the_peer_nothing
         taken.len()
     });
     let trusting = TlsSettings { verify: false, ..TlsSettings::default() };
-    let connector = TlsConnector::from(Arc::new(crate::tls::client_config(&trusting).unwrap()));
+    let connector = TlsConnector::from(Arc::new(larder_tls::client_config(&trusting).unwrap()));
     let name = "localhost".try_into().unwrap();
     let stream = connector.connect(name, Socket::Tcp(Arc::new(socket))).await.unwrap();
     let mut wire = Wire::new(

@@ -33,6 +33,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::address::Resolve;
 use crate::clock;
 use crate::error::RemoteError;
+use crate::redis::Dial;
 pub use carrier::{Carrier, Purge, PurgeOutcome};
 use member::SharedMember;
 pub use member::{FleetReport, MemberReport};
@@ -57,7 +58,7 @@ impl Fleet {
     /// Starts the member's thread. It may use nothing before the server has answered.
     ///
     /// # Errors
-    /// [`RemoteError::Thread`].
+    /// [`RemoteError::Thread`], [`RemoteError::Tls`].
     pub fn start(
         settings: FleetSettings,
         names: Arc<dyn Resolve>,
@@ -71,9 +72,10 @@ impl Fleet {
             look_every: LOOK_EVERY,
             reads_all: settings.shares_responses,
         };
+        let dial = Arc::new(Dial::new(&settings.server, names)?);
         let run = Incarnation(draw()?);
         let shared = Arc::new(SharedMember::new(Member::new(member, run), settings.name.clone()));
-        thread::start(settings, names, diagnostics, Arc::clone(&shared), carrier)?;
+        thread::start(settings, dial, diagnostics, Arc::clone(&shared), carrier)?;
         Ok(Self { shared })
     }
 

@@ -8,7 +8,7 @@ use larder_testkit::redis::RedisServer;
 use parking_lot::Mutex;
 
 use super::*;
-use crate::redis::RedisSettings;
+use crate::redis::{RedisPlace, RedisSettings};
 use crate::{Address, SystemNames};
 
 /// Longest wait for something that has to happen.
@@ -48,7 +48,8 @@ impl Sample {
             name: name.into(),
             lease: Some(lease),
             server: RedisSettings {
-                address: Address::Unix(server.socket()),
+                place: RedisPlace::Server(Address::Unix(server.socket())),
+                tls: None,
                 user: None,
                 password: None,
                 database: 0,

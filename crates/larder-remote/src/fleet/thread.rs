@@ -17,10 +17,9 @@ use super::carrier::{Carrier, Purge};
 use super::member::SharedMember;
 use super::random::draw;
 use super::settings::FleetSettings;
-use crate::address::Resolve;
 use crate::clock;
 use crate::error::RemoteError;
-use crate::redis::{CallError, Caller, Lists, RedisSettings};
+use crate::redis::{About, CallError, Caller, Dial, Lists, RedisSettings};
 
 /// How long a reading call waits at the server for entries.
 const READ_PAUSE: Duration = Duration::from_millis(900);
@@ -57,7 +56,7 @@ enum Line {
 /// Starts the thread. It ends when the member has left.
 pub(super) fn start(
     settings: FleetSettings,
-    names: Arc<dyn Resolve>,
+    dial: Arc<Dial>,
     diagnostics: Diagnostics,
     shared: Arc<SharedMember>,
     carrier: impl Carrier,
@@ -73,11 +72,12 @@ pub(super) fn start(
         keys: Keys::new(&settings.prefix),
         shares_responses: settings.shares_responses,
         server: settings.server,
-        names,
+        dial,
         shared,
         diagnostics,
         carrier,
         silent_from: None,
+        about: None,
     };
     let run = move || {
         runtime.block_on(turns.run());
@@ -94,16 +94,21 @@ struct Turns<C> {
     /// The server's clock counts.
     shares_responses: bool,
     server: RedisSettings,
-    names: Arc<dyn Resolve>,
+    dial: Arc<Dial>,
     shared: Arc<SharedMember>,
     diagnostics: Diagnostics,
     carrier: C,
     /// When it leaves without a word, once it is to leave.
     silent_from: Option<Instant>,
+    /// What the server said of itself last.
+    about: Option<About>,
 }
 
 impl<C: Carrier> Turns<C> {
     async fn run(mut self) {
+        let dial = Arc::clone(&self.dial);
+        // It ends with the runtime.
+        tokio::spawn(async move { dial.watch().await });
         while !self.shared.is_leaving() || self.has_last_words() {
             if let Ok(id) = draw() {
                 self.shared.pay(EntryId(id));
@@ -132,9 +137,7 @@ impl<C: Carrier> Turns<C> {
     }
 
     fn caller(&self) -> Box<Caller> {
-        let RedisSettings { address, .. } = &self.server;
-        let names = Arc::clone(&self.names);
-        Box::new(Caller::new((address.clone(), self.server.login()), names, (PART_MAX, LISTS), SCRIPT))
+        Box::new(Caller::new(Arc::clone(&self.dial), (PART_MAX, LISTS), SCRIPT))
     }
 
     /// Begins the next call of a lane, if one is due. One that is under way and void is dropped with its connection.
@@ -182,6 +185,7 @@ impl<C: Carrier> Turns<C> {
             *self.line(lane) = None;
             return;
         };
+        self.advise(&caller);
         *self.line(lane) = Some(Line::Idle(caller));
         let is_news = match answer {
             Ok(reply) => {
@@ -198,8 +202,25 @@ impl<C: Carrier> Turns<C> {
         }
     }
 
+    /// Warns of what the server does when it is full, once for each server that says so.
+    fn advise(&mut self, caller: &Caller) {
+        let about = caller.about();
+        if about.is_none() || about == self.about.as_ref() {
+            return;
+        }
+        self.about = about.cloned();
+        if let Some(advice) = about.and_then(About::advice) {
+            let label = &self.server.place;
+            self.diagnostics.warn(
+                "fleet",
+                &format!("{label} policy"),
+                format_args!("Redis {label}: {advice}"),
+            );
+        }
+    }
+
     fn tell(&self) {
-        let (label, report) = (&self.server.address, self.shared.report());
+        let (label, report) = (&self.server.place, self.shared.report());
         match report.failure {
             Some(why) => {
                 let left = match report.left {
@@ -283,6 +304,13 @@ async fn ask(
     call: LogCall<Purge>,
 ) -> Answered {
     let mut answer = run(&mut caller, &keys, limit, &call).await;
+    // A lease that a former master has renewed would count for nothing at the one that has taken over.
+    if answer.is_ok()
+        && matches!(call, LogCall::Renew { .. } | LogCall::Attach { .. })
+        && let Err(error) = caller.confirm(limit).await
+    {
+        answer = Err(error);
+    }
     if let (Ok(_), Some(shared)) = (&answer, clock)
         && let Err(error) = ask_clock(&mut caller, limit, &shared).await
     {

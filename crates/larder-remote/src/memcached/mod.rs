@@ -10,6 +10,7 @@
 pub(crate) mod codec;
 mod conversation;
 mod dial;
+mod examine;
 mod expiry;
 mod md5;
 mod outstanding;
@@ -19,6 +20,7 @@ mod value;
 
 pub(crate) use conversation::Conversation;
 pub(crate) use dial::{Opened, open};
+pub use examine::examine;
 pub(crate) use expiry::expires;
 pub use ring::Ring;
 pub use settings::{Codings, MemcachedSettings, Placement, RemoteServer};

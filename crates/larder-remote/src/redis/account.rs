@@ -15,12 +15,14 @@ pub(super) struct Account {
     /// Replies that are due.
     due: AtomicUsize,
     failure: OnceLock<Failure>,
+    /// The same in words, where there is more to say than the kind.
+    said: OnceLock<&'static str>,
 }
 
 impl Account {
     /// So many replies are due at once.
     pub(super) fn new(due: usize) -> Self {
-        Self { due: AtomicUsize::new(due), failure: OnceLock::new() }
+        Self { due: AtomicUsize::new(due), failure: OnceLock::new(), said: OnceLock::new() }
     }
 
     /// So many replies are due from now on. To be called before they are asked for.
@@ -51,6 +53,16 @@ impl Account {
     /// The connection has to end, for this reason. The first one stays.
     pub(super) fn end(&self, failure: Failure) {
         let _ = self.failure.set(failure);
+    }
+
+    /// Why it has ended, in words. The first ones stay.
+    pub(super) fn say(&self, why: &'static str) {
+        let _ = self.said.set(why);
+    }
+
+    /// Those words.
+    pub(super) fn said(&self) -> Option<&'static str> {
+        self.said.get().copied()
     }
 
     /// Why it has ended: nothing else is known where the server has closed it.

@@ -11,36 +11,24 @@ use std::time::Duration;
 use ::redis::{Cmd, Value, cmd};
 use tokio::time::{Instant, timeout_at};
 
-use super::login::{LoggedIn, Login, log_in};
+use super::about::About;
+use super::call_error::CallError;
+use super::dial::Dial;
+use super::login::LoggedIn;
+use super::reply::time;
 use super::scan::{Lists, Scanner};
-use crate::address::{Address, Resolve};
-use crate::connect::connect;
 use crate::error::Failure;
-
-/// Why a call came to nothing.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum CallError {
-    /// No connection, or what came is no reply.
-    #[error("{0}")]
-    Failed(Failure),
-    /// No connection could be made, for this reason.
-    #[error("no connection: {0}")]
-    Connect(String),
-    /// The server says that it cannot.
-    #[error("it says: {0}")]
-    Says(String),
-}
 
 /// See the head of the file.
 pub(crate) struct Caller {
-    address: Address,
-    login: Login,
-    names: Arc<dyn Resolve>,
+    dial: Arc<Dial>,
     /// The largest string of a reply, in bytes.
     value_max: usize,
     lists: Lists,
     script: &'static str,
     open: Option<Ready>,
+    /// What the last server says of itself.
+    about: Option<About>,
 }
 
 /// A connection at whose server the script is loaded.
@@ -51,13 +39,8 @@ struct Ready {
 }
 
 impl Caller {
-    pub(crate) fn new(
-        (address, login): (Address, Login),
-        names: Arc<dyn Resolve>,
-        (value_max, lists): (usize, Lists),
-        script: &'static str,
-    ) -> Self {
-        Self { address, login, names, value_max, lists, script, open: None }
+    pub(crate) fn new(dial: Arc<Dial>, (value_max, lists): (usize, Lists), script: &'static str) -> Self {
+        Self { dial, value_max, lists, script, open: None, about: None }
     }
 
     /// Runs the script.
@@ -115,19 +98,31 @@ impl Caller {
     /// As for [`Caller::run`].
     pub(crate) async fn time(&mut self, limit: Duration) -> Result<Duration, CallError> {
         let ready = self.ready(limit).await?;
-        let Value::Array(parts) = self.ask(ready, &cmd("TIME"), limit).await? else {
-            return Err(self.close(Failure::Malformed));
-        };
-        let number = |part: &Value| match part {
-            Value::BulkString(digits) => std::str::from_utf8(digits).ok()?.parse::<u64>().ok(),
-            _ => None,
-        };
-        match &parts[..] {
-            [seconds, micros] => number(seconds).zip(number(micros)),
-            _ => None,
+        let reply = self.ask(ready, &cmd("TIME"), limit).await?;
+        time(&reply).ok_or_else(|| self.close(Failure::Malformed))
+    }
+
+    /// What the server says of itself that was asked last.
+    pub(crate) fn about(&self) -> Option<&About> {
+        self.about.as_ref()
+    }
+
+    /// Whether the server that was asked last is still the one to be asked, by what is known from now on: under Sentinel, a former master
+    /// may still answer.
+    ///
+    /// # Errors
+    /// It is not, or that cannot be found out. The connection is closed.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(crate) async fn confirm(&mut self, limit: Duration) -> Result<(), CallError> {
+        let Some(ready) = &self.open else { return Err(CallError::Failed(Failure::Closed)) };
+        let address = ready.opened.address.clone();
+        if timeout_at(Instant::now() + limit, self.dial.confirms(&address)).await == Ok(true) {
+            return Ok(());
         }
-        .map(|(seconds, micros)| Duration::from_secs(seconds).saturating_add(Duration::from_micros(micros)))
-        .ok_or_else(|| self.close(Failure::Malformed))
+        self.open = None;
+        Err(CallError::Connect("no majority of the Sentinels names the server that has answered".to_owned()))
     }
 
     fn close(&mut self, failure: Failure) -> CallError {
@@ -137,7 +132,7 @@ impl Caller {
 
     /// The connection is put back when a reply has come, so that one call at most is under way on it.
     async fn ask(&mut self, mut ready: Ready, command: &Cmd, limit: Duration) -> Result<Value, CallError> {
-        let reply = exchange(&mut ready.opened, command, Instant::now() + limit).await?;
+        let reply = ready.opened.ask(command, Instant::now() + limit).await.map_err(CallError::Failed)?;
         match reply {
             // A server that has lost the script has it again with the next connection.
             Value::ServerError(error) => Err(CallError::Says(error.to_string())),
@@ -159,14 +154,19 @@ impl Caller {
 
     async fn open(&mut self) -> Result<Ready, CallError> {
         let refused = |error: std::io::Error| CallError::Connect(error.to_string());
-        let halves = connect(&self.address, &*self.names).await.map_err(refused)?;
         let scanner = Scanner::with_lists(self.value_max, self.lists);
-        let mut opened = log_in(halves, &self.login, scanner).await.map_err(refused)?;
+        let mut opened = self.dial.open(scanner).await.map_err(refused)?;
         let mut load = cmd("SCRIPT");
         load.arg("LOAD").arg(self.script);
         // The caller's limit holds for all of it.
         let never = Instant::now() + Duration::from_secs(3600);
-        match exchange(&mut opened, &load, never).await? {
+        if let Value::BulkString(info) = opened.ask(&cmd("INFO"), never).await.map_err(CallError::Failed)? {
+            self.about = About::read(&String::from_utf8_lossy(&info));
+            if let Some(why) = self.about.as_ref().and_then(About::refusal) {
+                return Err(CallError::Connect(why));
+            }
+        }
+        match opened.ask(&load, never).await.map_err(CallError::Failed)? {
             Value::BulkString(digest) => {
                 let digest = String::from_utf8(digest).map_err(|_| CallError::Failed(Failure::Malformed))?;
                 Ok(Ready { opened, digest })
@@ -175,17 +175,4 @@ impl Caller {
             _ => Err(CallError::Failed(Failure::Malformed)),
         }
     }
-}
-
-/// One command and its reply.
-async fn exchange(opened: &mut LoggedIn, command: &Cmd, until: Instant) -> Result<Value, CallError> {
-    let LoggedIn { connection, driver, account } = opened;
-    account.asked(1);
-    let reply = tokio::select! {
-        biased;
-        reply = timeout_at(until, connection.send_packed_command(command)) => reply,
-        () = driver => return Err(CallError::Failed(account.failure())),
-    };
-    let reply = reply.map_err(|_| CallError::Failed(Failure::TimedOut))?;
-    reply.map_err(|_| CallError::Failed(account.failure()))
 }

@@ -36,7 +36,13 @@ impl AsyncRead for Checked {
     ) -> Poll<io::Result<()>> {
         let Self { reader, scanner, account } = &mut *self;
         let before = buffer.filled().len();
-        ready!(Pin::new(reader).poll_read(context, buffer))?;
+        if let Err(error) = ready!(Pin::new(reader).poll_read(context, buffer)) {
+            // With TLS 1.3 a server judges larder's certificate when the handshake is over.
+            if let Some(why) = larder_tls::refusal(&error) {
+                account.say(why);
+            }
+            return Poll::Ready(Err(error));
+        }
         let come = buffer.filled().get(before..).unwrap_or_default();
         match scanner.scan(come).and_then(|replies| account.come(replies)) {
             Ok(()) => Poll::Ready(Ok(())),

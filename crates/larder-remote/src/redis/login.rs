@@ -10,14 +10,19 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use ::redis::aio::MultiplexedConnection;
-use ::redis::{AsyncConnectionConfig, ProtocolVersion, PushInfo, RedisConnectionInfo, RedisError, cmd};
+use ::redis::{
+    AsyncConnectionConfig, Cmd, ProtocolVersion, PushInfo, RedisConnectionInfo, RedisError, Value, cmd,
+};
+use tokio::time::{Instant, timeout_at};
 
 use super::account::Account;
 use super::checked::Checked;
 use super::reply::pong;
 use super::scan::Scanner;
+use crate::address::Address;
 use crate::ask::OUTSTANDING_MAX;
 use crate::connect::{Reader, Writer};
+use crate::error::Failure;
 use crate::reply::Reply;
 
 /// Who larder is at a server. The library hides the password where this is printed.
@@ -64,34 +69,41 @@ pub(crate) struct LoggedIn {
     pub(super) connection: MultiplexedConnection,
     pub(super) driver: Driver,
     pub(super) account: Arc<Account>,
+    /// Where its server is.
+    pub(super) address: Address,
 }
 
-/// The same as [`log_in_with`] where the server sends nothing of its own accord.
-///
-/// # Errors
-/// As there.
-///
-/// # Cancel safety
-/// As there.
-pub(crate) async fn log_in(
-    halves: (Reader, Writer),
-    login: &Login,
-    scanner: Scanner,
-) -> io::Result<LoggedIn> {
-    log_in_with(halves, login, scanner, None).await
+impl LoggedIn {
+    /// One command and its reply, where nothing else is under way.
+    ///
+    /// # Errors
+    /// The connection is of no use any more.
+    ///
+    /// # Cancel safety
+    /// None: a reply that is not waited for would be the next command's. It has to be dropped with this value.
+    pub(super) async fn ask(&mut self, command: &Cmd, until: Instant) -> Result<Value, Failure> {
+        let Self { connection, driver, account, .. } = self;
+        account.asked(1);
+        let reply = tokio::select! {
+            biased;
+            reply = timeout_at(until, connection.send_packed_command(command)) => reply,
+            () = driver => return Err(account.failure()),
+        };
+        reply.map_err(|_| Failure::TimedOut)?.map_err(|_| account.failure())
+    }
 }
 
-/// Logs in, and has a reply.
+/// Logs in, and has a reply. `pushed` takes what the server sends of its own accord.
 ///
 /// # Errors
 /// The connection broke, or what came is no reply, or it says that the server cannot.
 ///
 /// # Cancel safety
 /// Dropping it closes the connection.
-pub(super) async fn log_in_with(
+pub(super) async fn log_in(
     (reader, writer): (Reader, Writer),
-    login: &Login,
-    scanner: Scanner,
+    address: &Address,
+    (login, scanner): (&Login, Scanner),
     pushed: Option<Pushed>,
 ) -> io::Result<LoggedIn> {
     let rounds = 1 + usize::from(login.may_be_repeated);
@@ -128,7 +140,7 @@ pub(super) async fn log_in_with(
         return Err(rubbish());
     }
     account.forgive();
-    Ok(LoggedIn { connection, driver, account })
+    Ok(LoggedIn { connection, driver, account, address: address.clone() })
 }
 
 /// What the library says, or why the connection has ended.
@@ -140,7 +152,14 @@ fn said(account: &Account, error: &RedisError) -> io::Error {
 }
 
 fn broken(account: &Account) -> io::Error {
-    io::Error::other(account.failure().to_string())
+    let why = match (account.said(), account.failure()) {
+        (Some(said), _) => said.to_owned(),
+        (None, Failure::Closed) => {
+            "it closed the connection before its first reply; does it want TLS?".to_owned()
+        }
+        (None, failure) => failure.to_string(),
+    };
+    io::Error::other(why)
 }
 
 fn rubbish() -> io::Error {

@@ -1,31 +1,41 @@
 //! Redis and Valkey: the library `redis` on a connection of larder's own.
 //!
 //! ```text
-//!   Client -> Server (breaker) -> Link -> task of the connection -> library -> Checked -> socket
+//!   Client -> Server (breaker) -> Link -> task of the connection -> library -> Checked -> (TLS) -> socket
 //! ```
 //!
 //! docs/design/values.md has the reasons.
 //! Values are asked for in RESP2. RESP3 is spoken where the server has to tell of changes by itself (`versions`).
-//! Deliberately absent: TLS, several servers (Cluster, Sentinel), and subscriptions.
+//! One place makes connections, whatever they are for (`dial.rs`): it knows TLS, passwords, and which server is the master.
+//! Deliberately absent: Cluster, and subscriptions.
 
+mod about;
 mod account;
+mod call_error;
 mod caller;
 mod checked;
+mod dial;
+mod examine;
 mod exchange;
 mod expiry;
 mod login;
 mod multiplexed;
+mod reach;
 mod reply;
 mod scan;
+mod sentinel;
 mod settings;
 mod tracked;
 
-pub(crate) use caller::{CallError, Caller};
+pub use about::About;
+pub(crate) use call_error::CallError;
+pub(crate) use caller::Caller;
+pub(crate) use dial::Dial;
+pub use examine::{Examined, Use, examine};
 pub(crate) use expiry::expires;
-pub(crate) use login::{Login, log_in};
 pub(crate) use multiplexed::Multiplexed;
 #[cfg(feature = "fuzzing")]
 pub(crate) use scan::RespVersion;
 pub(crate) use scan::{Lists, Scanner};
-pub use settings::{Password, RedisSettings};
+pub use settings::{Password, RedisPlace, RedisSettings, SentinelSettings};
 pub(crate) use tracked::{Changed, RedisReply, Tracked};

@@ -35,7 +35,7 @@ impl Multiplexed {
 
     /// Ends with the connection, or when nobody can ask any more.
     pub(crate) async fn run(self, server: &Server, first: Ask, asks: &mut UnboundedReceiver<Ask>) {
-        let LoggedIn { connection, mut driver, account } = self.0;
+        let LoggedIn { connection, mut driver, account, .. } = self.0;
         let mut exchanges = FuturesUnordered::new();
         let begin = |ask: Ask| exchange(server, connection.clone(), Arc::clone(&account), ask);
         let mut ended = put(server, &mut exchanges, first, begin).await;

@@ -104,6 +104,18 @@ fn told(error: &ServerError) -> String {
     }
 }
 
+/// What the server's clock says, since 1970.
+pub(super) fn time(reply: &Resp) -> Option<Duration> {
+    let Resp::Array(parts) = reply else { return None };
+    let number = |part: &Resp| match part {
+        Resp::BulkString(digits) => std::str::from_utf8(digits).ok()?.parse::<u64>().ok(),
+        _ => None,
+    };
+    let [seconds, micros] = parts.as_slice() else { return None };
+    let (seconds, micros) = (number(seconds)?, number(micros)?);
+    Some(Duration::from_secs(seconds).saturating_add(Duration::from_micros(micros)))
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

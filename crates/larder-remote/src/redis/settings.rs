@@ -1,18 +1,22 @@
-//! What is said about a store in Redis.
+//! What is said about a server of Redis.
 //!
-//! In: the config, already read. Out: how its one server is logged in to. The password is never printed.
+//! In: the config, already read. Out: where it is, and how it is logged in to. Passwords are never printed.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use super::login::Login;
+use larder_tls::TlsSettings;
+
 use crate::address::Address;
 
-/// The settings of one store.
+/// The settings of one store, or of whatever else lies in Redis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedisSettings {
-    /// Where the server listens.
-    pub address: Address,
+    /// Where the server is.
+    pub place: RedisPlace,
+    /// How TLS is spoken, with Sentinels too. `None`: not at all.
+    pub tls: Option<TlsSettings>,
     /// The user of its access control list; without one the password is that of `requirepass`.
     pub user: Option<String>,
     /// Its password.
@@ -25,22 +29,44 @@ pub struct RedisSettings {
     pub max_object: usize,
 }
 
-impl RedisSettings {
-    pub(crate) fn login(&self) -> Login {
-        let password = self.password.as_ref().map(|password| password.0.as_str());
-        Login::new(self.user.as_deref(), password, self.database)
+/// Where a server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RedisPlace {
+    /// Always there.
+    Server(Address),
+    /// Where a majority of the Sentinels says that it is.
+    Sentinel(SentinelSettings),
+}
+
+/// Sentinels, and the master that they watch over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SentinelSettings {
+    /// All that there are: more than half of them have to name the same master.
+    pub sentinels: Vec<Address>,
+    /// What they call the master.
+    pub master: String,
+    /// The user of their own access control lists.
+    pub user: Option<String>,
+    /// Their own password.
+    pub password: Option<Password>,
+}
+
+impl fmt::Display for RedisPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Server(address) => address.fmt(f),
+            Self::Sentinel(said) => write!(f, "sentinel:{}", said.master),
+        }
     }
 }
 
 /// A password. `Debug` hides it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Password(String);
-
-impl Password {
-    /// The password in plain text.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
+pub enum Password {
+    /// In plain text.
+    Text(String),
+    /// What this file has, when a connection is made. White space at its end does not count.
+    File(PathBuf),
 }
 
 impl fmt::Debug for Password {
@@ -56,14 +82,15 @@ mod tests {
     #[test]
     fn a_password_is_not_printed() {
         let settings = RedisSettings {
-            address: Address::Tcp { host: "redis".into(), port: 6379 },
+            place: RedisPlace::Server(Address::Tcp { host: "redis".into(), port: 6379 }),
+            tls: None,
             user: Some("larder".into()),
-            password: Some(Password::new("s3cret")),
+            password: Some(Password::Text("s3cret".into())),
             database: 2,
             timeout: Duration::from_millis(200),
             max_object: 1,
         };
         assert!(format!("{settings:?}").contains("larder"));
-        assert!(!format!("{settings:?} {:?}", settings.login()).contains("s3cret"));
+        assert!(!format!("{settings:?}").contains("s3cret"));
     }
 }

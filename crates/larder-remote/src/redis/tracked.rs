@@ -13,11 +13,10 @@ use std::time::Duration;
 use ::redis::{Cmd, Pipeline, PushInfo, PushKind, Value, cmd};
 use tokio::time::{Instant, timeout_at};
 
-use super::caller::CallError;
-use super::login::{LoggedIn, Login, Pushed, log_in_with};
+use super::call_error::CallError;
+use super::dial::Dial;
+use super::login::{LoggedIn, Pushed};
 use super::scan::{Lists, RespVersion, Scanner};
-use crate::address::{Address, Resolve};
-use crate::connect::connect;
 use crate::error::Failure;
 
 /// Takes a key that has changed; `None` where it may be any.
@@ -50,16 +49,14 @@ impl Tracked {
     /// # Cancel safety
     /// Dropping it closes the connection.
     pub(crate) async fn open(
-        (address, login): (&Address, Login),
-        names: &dyn Resolve,
+        dial: &Dial,
         (value_max, lists): (usize, Lists),
         changed: Changed,
     ) -> Result<Self, CallError> {
         let refused = |error: std::io::Error| CallError::Connect(error.to_string());
-        let halves = connect(address, names).await.map_err(refused)?;
         let scanner = Scanner::speaking(RespVersion::Three, value_max, lists);
         let pushed: Pushed = Arc::new(move |push| tell(&push, &*changed));
-        let opened = log_in_with(halves, &login.speaking_three(), scanner, Some(pushed)).await;
+        let opened = dial.open_with(scanner, Some(pushed)).await;
         let mut tracked = Self(opened.map_err(refused)?);
         let (mut tracking, mut name) = (cmd("CLIENT"), cmd("CLIENT"));
         tracking.arg("TRACKING").arg("ON").arg("OPTIN");
@@ -89,7 +86,7 @@ impl Tracked {
     }
 
     async fn ask_until(&mut self, commands: &[Cmd], until: Instant) -> Result<Vec<RedisReply>, CallError> {
-        let LoggedIn { connection, driver, account } = &mut self.0;
+        let LoggedIn { connection, driver, account, .. } = &mut self.0;
         let mut pipeline = Pipeline::with_capacity(commands.len());
         commands.iter().for_each(|command| {
             pipeline.add_command(command.clone());

@@ -35,6 +35,7 @@ use tokio::time::timeout;
 use crate::address::Resolve;
 use crate::clock;
 use crate::error::RemoteError;
+use crate::redis::Dial;
 pub use counters::VersionsReport;
 pub use name::VersionName;
 pub use reader_state::TRACKING;
@@ -56,7 +57,7 @@ impl Versions {
     /// Starts the thread, which connects at once.
     ///
     /// # Errors
-    /// [`RemoteError::Thread`].
+    /// [`RemoteError::Thread`], [`RemoteError::Tls`].
     pub fn start(
         settings: VersionsSettings,
         names: Arc<dyn Resolve>,
@@ -64,7 +65,8 @@ impl Versions {
     ) -> Result<Self, RemoteError> {
         let shared = Arc::new(SharedVersions::new());
         let (asks, asked) = mpsc::channel(WAITING_MAX);
-        thread::start(settings.clone(), names, diagnostics, Arc::clone(&shared), asked)?;
+        let dial = Arc::new(Dial::new(&settings.server, names)?);
+        thread::start(settings.clone(), dial, diagnostics, Arc::clone(&shared), asked)?;
         Ok(Self { shared, asks, settings })
     }
 
@@ -135,7 +137,7 @@ impl Versions {
     pub fn report(&self) -> VersionsReport {
         let failure = self.shared.failure.lock().clone();
         self.shared.counters.report(
-            self.settings.server.address.to_string(),
+            self.settings.server.place.to_string(),
             failure,
             self.shared.table.count(),
         )

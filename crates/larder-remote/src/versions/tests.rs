@@ -7,7 +7,7 @@ use larder_testkit::redis::{RawRedis, RedisServer};
 use tokio::time::sleep;
 
 use super::*;
-use crate::redis::{Password, RedisSettings};
+use crate::redis::{Password, RedisPlace, RedisSettings};
 use crate::{Address, SystemNames};
 
 /// Longest wait for something that has to happen.
@@ -21,7 +21,8 @@ struct Sample {
 impl Sample {
     fn start(server: &RedisServer) -> Self {
         Self::with(RedisSettings {
-            address: Address::Unix(server.socket()),
+            place: RedisPlace::Server(Address::Unix(server.socket())),
+            tls: None,
             user: None,
             password: None,
             database: 0,
@@ -276,9 +277,10 @@ async fn a_server_that_refuses_says_why() {
     set(&mut raw, "/a", "1");
     let with = |user: &str, password: &str| {
         Sample::with(RedisSettings {
-            address: Address::Unix(server.socket()),
+            place: RedisPlace::Server(Address::Unix(server.socket())),
+            tls: None,
             user: Some(user.to_owned()),
-            password: Some(Password::new(password)),
+            password: Some(Password::Text(password.to_owned())),
             database: 0,
             timeout: TIMEOUT,
             max_object: 1 << 20,
@@ -359,9 +361,10 @@ async fn a_user_with_the_rights_of_the_guide_can_do_all_of_it() {
     let user: Vec<&[u8]> = user.map(str::as_bytes).collect();
     assert_eq!(raw.ask(&user).unwrap(), b"+OK");
     let sample = Sample::with(RedisSettings {
-        address: Address::Unix(server.socket()),
+        place: RedisPlace::Server(Address::Unix(server.socket())),
+        tls: None,
         user: Some("reader".to_owned()),
-        password: Some(Password::new("pass")),
+        password: Some(Password::Text("pass".to_owned())),
         database: 0,
         timeout: TIMEOUT,
         max_object: 1 << 20,

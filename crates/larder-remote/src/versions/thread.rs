@@ -20,10 +20,9 @@ use super::reader_state::{SharedVersions, TRACKING, VersionAsk, seconds};
 use super::settings::VersionsSettings;
 use super::table::{Entered, Key};
 use super::version::{Version, VersionReading};
-use crate::address::Resolve;
 use crate::clock;
 use crate::error::{Failure, RemoteError};
-use crate::redis::{CallError, Changed, Lists, RedisReply, Tracked};
+use crate::redis::{CallError, Changed, Dial, Lists, RedisReply, Tracked};
 
 /// The longest version, in bytes.
 const TEXT_MAX: usize = 256;
@@ -59,7 +58,7 @@ const BLOCKING_MAX: usize = 4;
 /// Starts the thread. It ends with the last handle by which it is asked.
 pub(super) fn start(
     settings: VersionsSettings,
-    names: Arc<dyn Resolve>,
+    dial: Arc<Dial>,
     diagnostics: Diagnostics,
     shared: Arc<SharedVersions>,
     asked: mpsc::Receiver<VersionAsk>,
@@ -70,7 +69,7 @@ pub(super) fn start(
         .build()
         .map_err(RemoteError::Thread)?;
     let (changed, heard) = (Arc::default(), Instant::now());
-    let turns = Turns { settings, names, diagnostics, shared, asked, changed, heard };
+    let turns = Turns { settings, dial, diagnostics, shared, asked, changed, heard };
     let run = move || {
         runtime.block_on(turns.run());
         runtime.shutdown_background();
@@ -80,7 +79,7 @@ pub(super) fn start(
 
 struct Turns {
     settings: VersionsSettings,
-    names: Arc<dyn Resolve>,
+    dial: Arc<Dial>,
     diagnostics: Diagnostics,
     shared: Arc<SharedVersions>,
     asked: mpsc::Receiver<VersionAsk>,
@@ -123,6 +122,9 @@ struct Over;
 impl Turns {
     async fn run(mut self) {
         let mut pause = PAUSE.0;
+        let dial = Arc::clone(&self.dial);
+        // It ends with the runtime.
+        tokio::spawn(async move { dial.watch().await });
         loop {
             let limit = self.settings.server.timeout;
             let opened = timeout(limit, self.open()).await;
@@ -161,9 +163,7 @@ impl Turns {
             }
             notify.notify_one();
         });
-        let server = &self.settings.server;
-        let at = (&server.address, server.login());
-        Tracked::open(at, &*self.names, (STRING_MAX, LISTS), changed).await
+        Tracked::open(&self.dial, (STRING_MAX, LISTS), changed).await
     }
 
     /// Requests that come are told that nothing can be had.
@@ -177,7 +177,7 @@ impl Turns {
         if self.shared.failure.lock().replace(said.clone()).as_ref() == Some(&said) {
             return;
         }
-        let label = &self.settings.server.address;
+        let label = &self.settings.server.place;
         self.diagnostics.warn(
             "versions",
             &format!("{label} lost"),
@@ -189,7 +189,7 @@ impl Turns {
 
     fn well(&self) {
         if self.shared.failure.lock().take().is_some() {
-            let label = &self.settings.server.address;
+            let label = &self.settings.server.place;
             self.diagnostics.info(
                 "versions",
                 &format!("{label} well"),
@@ -313,7 +313,7 @@ impl Turns {
             touch.arg(&**key);
         });
         if let Some(RedisReply::Says(why)) = self.call(link, &[touch]).await?.pop() {
-            let label = &self.settings.server.address;
+            let label = &self.settings.server.place;
             self.diagnostics.warn(
                 "versions",
                 &format!("{label} touch"),
@@ -433,7 +433,7 @@ impl Turns {
             RedisReply::Says(why) => why.as_str(),
             _ => "it is no string",
         };
-        let label = &self.settings.server.address;
+        let label = &self.settings.server.place;
         self.diagnostics.warn(
             "versions",
             &format!("{label} unfit"),

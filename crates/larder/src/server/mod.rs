@@ -11,6 +11,7 @@ mod admin;
 mod check;
 pub(crate) mod descriptors;
 mod error;
+mod examine;
 mod fleet;
 mod objects;
 mod purges;
@@ -45,6 +46,7 @@ use worker::{WorkerHandle, WorkerListener};
 pub(crate) use admin::Insight;
 pub(crate) use check::{Promised, build, check};
 pub use error::ServerError;
+pub(crate) use examine::{Found, servers};
 pub(crate) use fleet::FleetTold;
 #[cfg(test)]
 pub(crate) use fleet::OtherTold;

@@ -107,7 +107,7 @@ pub(crate) fn start(
     let settings = FleetSettings {
         name: said.name.as_ref().map_or_else(host_name, |name| name.as_str().into()),
         lease: said.lease,
-        server: super::values::redis(server, said.timeout, NO_VALUES),
+        server: super::redis::settings(server, said.timeout, NO_VALUES),
         prefix: said.prefix.as_str().to_owned(),
         shares_responses: config.stores.iter().any(|(_, store)| store.records().is_some()),
     };

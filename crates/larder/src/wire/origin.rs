@@ -6,10 +6,11 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use larder_origin::{
-    Balance, ClientCertificate, Ejection, HealthCheck, InFlightLimit, OriginSettings, Protocol,
-    ResolveSettings, Retry, SentHost, ServerAddress, ServerSettings, Timeouts, TlsSettings,
+    Balance, Ejection, HealthCheck, InFlightLimit, OriginSettings, Protocol, ResolveSettings, Retry,
+    SentHost, ServerAddress, ServerSettings, Timeouts,
 };
 use larder_proxy::settings::HashBy;
+use larder_tls::{ClientCertificate, TlsSettings};
 
 /// The settings of the origin called `name`.
 pub(super) fn settings(name: &str, origin: &larder_config::Origin) -> OriginSettings {

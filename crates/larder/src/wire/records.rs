@@ -55,7 +55,7 @@ pub(super) fn start(
         timeout: redis.timeout,
         max_object: config.max_object_bytes().min(RECORD_MAX_BYTES),
     };
-    let server = super::values::redis(&redis.url, redis.timeout, RECORD_MAX_BYTES);
+    let server = super::redis::settings(&redis.server, redis.timeout, RECORD_MAX_BYTES);
     let standing = Arc::clone(standing) as Arc<dyn Standing>;
     Records::start(settings, server, Arc::new(SystemNames), standing, clock, diagnostics).map(Some)
 }

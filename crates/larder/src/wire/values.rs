@@ -4,17 +4,13 @@
 //! formats there are is decided when the store is made; the hosts are those of the config in force.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::HeaderValue;
 use larder_cache::purge::Scope;
-use larder_config::{
-    Config, Memcached, Name, Redis, RedisPlace, RedisUrl, ValueFormat, ValueKeyPart, ValueSettings,
-};
+use larder_config::{Config, Memcached, Name, Redis, ValueFormat, ValueKeyPart, ValueSettings};
 use larder_http::time::Clock;
 use larder_observe::Diagnostics;
 use larder_remote::memcached::{Codings, MemcachedSettings, Placement, RemoteServer};
-use larder_remote::redis::{Password, RedisSettings};
 use larder_remote::{Address, RemoteError, RemoteSettings, SystemNames};
 use larder_values::{Format, KeyPart, KeyTemplate, ServedHosts, Values, ValuesSettings};
 
@@ -29,7 +25,7 @@ pub(super) fn start(
 ) -> Result<Option<Arc<Values>>, RemoteError> {
     let max_object = config.max_object_bytes();
     let servers = match (&config.memcached, &config.redis) {
-        (Some(memcached), _) => in_memcached(memcached, max_object)?,
+        (Some(said), _) => RemoteSettings::Memcached(memcached(said, max_object)?),
         (None, Some(redis)) => in_redis(redis, max_object),
         (None, None) => return Ok(None),
     };
@@ -58,8 +54,12 @@ fn settings(said: &ValueSettings, max_object: u64) -> ValuesSettings {
     }
 }
 
-fn in_memcached(config: &Memcached, max_object: u64) -> Result<RemoteSettings, RemoteError> {
-    Ok(RemoteSettings::Memcached(MemcachedSettings {
+/// How the servers of a store in memcached are reached.
+///
+/// # Errors
+/// One of them has no address.
+pub(crate) fn memcached(config: &Memcached, max_object: u64) -> Result<MemcachedSettings, RemoteError> {
+    Ok(MemcachedSettings {
         servers: servers(config)?,
         placement: match config.ring {
             larder_config::Ring::Ketama => Placement::Ketama,
@@ -69,26 +69,11 @@ fn in_memcached(config: &Memcached, max_object: u64) -> Result<RemoteSettings, R
         timeout: config.values.timeout,
         max_object: usize::try_from(max_object).unwrap_or(usize::MAX),
         codings: Codings { gzip_flag: config.gzip_flag, zlib_flag: config.zlib_flag },
-    }))
+    })
 }
 
 fn in_redis(config: &Redis, max_object: u64) -> RemoteSettings {
-    RemoteSettings::Redis(redis(&config.url, config.timeout, max_object))
-}
-
-/// How a server is reached.
-pub(super) fn redis(url: &RedisUrl, timeout: Duration, max_object: u64) -> RedisSettings {
-    RedisSettings {
-        address: match &url.place {
-            RedisPlace::Tcp { host, port } => Address::Tcp { host: host.clone(), port: *port },
-            RedisPlace::Unix(path) => Address::Unix(path.clone()),
-        },
-        user: url.user.clone(),
-        password: url.password.as_ref().map(Password::new),
-        database: url.database,
-        timeout,
-        max_object: usize::try_from(max_object).unwrap_or(usize::MAX),
-    }
+    RemoteSettings::Redis(Box::new(super::redis::settings(&config.server, config.timeout, max_object)))
 }
 
 fn servers(config: &Memcached) -> Result<Vec<RemoteServer>, RemoteError> {

@@ -11,7 +11,8 @@ use larder_proxy::settings::{VersionRule, VersionTemplate};
 use larder_remote::versions::{Versions, VersionsSettings};
 use larder_remote::{RemoteError, SystemNames};
 
-use super::values::{redis, template};
+use super::redis;
+use super::values::template;
 
 /// Versions are no values of a store.
 const NO_VALUES: u64 = 0;
@@ -67,6 +68,6 @@ pub(super) fn of_rule(
 /// A checked config has a server for them. A rule that stores nothing reads none.
 fn settings(config: &Config, resolved: &Resolved) -> Option<VersionsSettings> {
     let versions = resolved.versions.as_ref().filter(|_| resolved.cache == CacheMode::Auto)?;
-    let url = config.server_of_versions(resolved, versions)?;
-    Some(VersionsSettings { server: redis(url, versions.timeout, NO_VALUES) })
+    let server = config.server_of_versions(resolved, versions)?;
+    Some(VersionsSettings { server: redis::settings(server, versions.timeout, NO_VALUES) })
 }

@@ -102,7 +102,8 @@ async fn user_password_and_database_are_those_of_the_settings() {
     raw.ask(&[b"SELECT", b"3"]);
     raw.set("page:/a", b"third");
     let of = |user: Option<&str>, password: Option<&str>, database| {
-        let (user, password) = (user.map(str::to_owned), password.map(Password::new));
+        let (user, password) =
+            (user.map(str::to_owned), password.map(|text: &str| Password::Text(text.to_owned())));
         start(crate::redis::RedisSettings {
             user,
             password,

@@ -16,12 +16,13 @@ pub use larder_testkit::redis::RedisServer as Server;
 
 use super::scripted::{Connection, Scripted};
 use super::setup::{MAX_OBJECT, TIMEOUT};
-use crate::redis::RedisSettings;
+use crate::redis::{RedisPlace, RedisSettings};
 use crate::{Address, Client, RemoteSettings, RemoteStore, SystemNames};
 
 fn settings(address: Address) -> RedisSettings {
     RedisSettings {
-        address,
+        place: RedisPlace::Server(address),
+        tls: None,
         user: None,
         password: None,
         database: 0,
@@ -32,7 +33,7 @@ fn settings(address: Address) -> RedisSettings {
 
 fn start(settings: RedisSettings) -> Client {
     let (names, clock) = (Arc::new(SystemNames), Clock::default());
-    let settings = RemoteSettings::Redis(settings);
+    let settings = RemoteSettings::Redis(Box::new(settings));
     Client::new(RemoteStore::start(settings, names, clock, &Diagnostics::silent()).unwrap())
 }
 

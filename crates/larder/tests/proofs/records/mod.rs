@@ -4,12 +4,18 @@
 //! The origin stamps each body with the state of its data, and bodies tell which URL they are of.
 
 mod away;
+mod checked;
 mod damaged;
 mod led;
+mod over_tls;
+mod products;
 mod purged;
+mod sentinel;
 mod used;
 
 use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -32,6 +38,8 @@ struct Scene {
     state: Arc<AtomicU64>,
     /// The longest that a look-up takes. A machine that runs many tests may need longer than the default.
     timeout: &'static str,
+    /// What the config says of its Redis: the keys of a table.
+    said: String,
 }
 
 /// A member.
@@ -104,7 +112,14 @@ impl Scene {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let choose = move |seen: &Seen| answer(seen, of_now.load(Ordering::SeqCst));
         let origin = Origin::answering(any, Duration::from_secs(10), choose).unwrap();
-        Self { redis: RedisServer::start(), origin, state, timeout }
+        let redis = RedisServer::start();
+        let said = format!("url = \"unix://{}\"", redis.socket().display());
+        Self { redis, origin, state, timeout, said }
+    }
+
+    /// With another server than its own.
+    fn saying(said: String) -> Self {
+        Self { said, ..Self::new() }
     }
 
     /// A member.
@@ -121,12 +136,12 @@ impl Scene {
     }
 
     fn config(&self, name: &str, site: &str) -> String {
-        let url = format!("unix://{}", self.redis.socket().display());
         format!(
             "listen = [\"127.0.0.1:0\"]\nadmin = \"127.0.0.1:0\"\nworkers = 2\n[origins.app]\nservers = [{:?}]\n\
              [fleet]\nname = {name:?}\nlease = \"{LEASE}\"\nwait = \"20s\"\n\
-             [stores.default]\nmemory = \"64MiB\"\nredis = {{ url = {url:?}, timeout = {:?} }}\n[[site]]\norigin = \"app\"\n{site}\n",
+             [stores.default]\nmemory = \"64MiB\"\nredis = {{ {}, timeout = {:?} }}\n[[site]]\norigin = \"app\"\n{site}\n",
             self.origin.url(),
+            self.said,
             self.timeout
         )
     }
@@ -243,6 +258,26 @@ impl Larder {
         self.process.signal(Signal::TERM);
         assert_eq!(self.process.end().await, 0, "{}: {:?}", self.name, self.process.stderr());
     }
+}
+
+/// Waits until what one larder fetches is found by the other.
+async fn shares(scene: &Scene, (first, second): (&Larder, &Larder)) {
+    until("they share", async || {
+        let target = format!("/again-{}", scene.change());
+        first.get(&target).await;
+        is_hit(&second.get(&target).await)
+    })
+    .await;
+}
+
+/// What `larder check --connect` says of a config, and whether it is well with it.
+async fn checked(config: &Path) -> (bool, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
+    command.args(["check", "--connect"]).arg(config);
+    let running = tokio::task::spawn_blocking(move || command.output().unwrap());
+    let output = within("a check", running).await.unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.success(), text(output.stdout) + &text(output.stderr))
 }
 
 /// Waits until all have a lease.

@@ -1,13 +1,4 @@
-//! TLS towards origins: whom to trust, who we are, what is spoken inside (RFC 8446, RFC 9525, RFC 7301).
-//!
-//! In: the settings. Out: a rustls configuration with the ring provider, what a file ([`pinned`]) or the system trusts, and a
-//! certificate of our own where one is configured. One configuration serves all workers, so sessions resume across
-//! connections of one origin only; what is offered by ALPN is set per connection kind on a copy of it.
-//! Files are read at start and reload only, and whatever is wrong with them is found there.
-
-mod certificate;
-mod failure;
-mod pinned;
+//! The configuration of a client: built of settings and files, and offered protocols by copy.
 
 use std::io;
 use std::path::Path;
@@ -23,17 +14,19 @@ use rustls::{
 };
 
 use crate::error::SetupError;
+use crate::pinned::Named;
 use crate::settings::{ClientCertificate, TlsSettings};
-pub use failure::TlsFailure;
-pub(crate) use failure::alert_within;
-use pinned::Named;
 
-/// The names of protocols in ALPN.
-pub(crate) const HTTP1: &[u8] = b"http/1.1";
-pub(crate) const HTTP2: &[u8] = b"h2";
+/// The name of a protocol in ALPN.
+pub const HTTP1: &[u8] = b"http/1.1";
+/// As above.
+pub const HTTP2: &[u8] = b"h2";
 
 /// Builds the configuration, which offers no protocol yet; reads files, so it is called at start and reload only.
-pub(crate) fn client_config(settings: &TlsSettings) -> Result<ClientConfig, SetupError> {
+///
+/// # Errors
+/// A file cannot be read, or what is in it cannot be used.
+pub fn client_config(settings: &TlsSettings) -> Result<ClientConfig, SetupError> {
     let provider = Arc::new(ring::default_provider());
     let builder =
         ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()?;
@@ -51,14 +44,14 @@ pub(crate) fn client_config(settings: &TlsSettings) -> Result<ClientConfig, Setu
 }
 
 /// The same configuration, its sessions included, offering `protocols` in this order.
-pub(crate) fn offering(config: &ClientConfig, protocols: &[&[u8]]) -> Arc<ClientConfig> {
+pub fn offering(config: &ClientConfig, protocols: &[&[u8]]) -> Arc<ClientConfig> {
     let mut config = config.clone();
     config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
     Arc::new(config)
 }
 
 /// Whether a handshake failed because the server speaks none of the protocols that were offered (RFC 7301 3.2).
-pub(crate) fn speaks_nothing_offered(error: &io::Error) -> bool {
+pub fn speaks_nothing_offered(error: &io::Error) -> bool {
     let refusal = rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol);
     error.get_ref().and_then(|inner| inner.downcast_ref()) == Some(&refusal)
 }

@@ -80,7 +80,7 @@ impl TlsFailure {
     }
 
     /// What `error` comes from.
-    pub(crate) fn of(error: &io::Error) -> Self {
+    pub fn of(error: &io::Error) -> Self {
         match error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
             Some(error) => Self::of_rustls(error),
             None => match error.kind() {
@@ -144,7 +144,7 @@ impl TlsFailure {
 
 /// The alert that a server ended a connection with, where `error` comes from one: with TLS 1.3 a server judges the client's
 /// certificate when the handshake is over for the client.
-pub(crate) fn alert_within(error: &(dyn std::error::Error + 'static)) -> Option<io::Error> {
+pub fn alert_within(error: &(dyn std::error::Error + 'static)) -> Option<io::Error> {
     let mut cause = Some(error);
     while let Some(error) = cause {
         if let Some(inner) = error.downcast_ref::<io::Error>().and_then(|error| error.get_ref())

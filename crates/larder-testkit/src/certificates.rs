@@ -1,0 +1,82 @@
+//! An authority with the certificates that it signed, made by each test and gone with it: there is no private key in the repository.
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc)]
+
+use std::path::{Path, PathBuf};
+
+pub use rcgen::CertificateParams;
+use rcgen::{BasicConstraints, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use tempfile::TempDir;
+
+/// What is special about a certificate.
+pub type Wish = fn(&mut CertificateParams);
+
+/// `ca.pem`; `server.pem` with `server.key`; and `client.pem` with `client.key`, which has the authority behind it. The files end with this
+/// value.
+#[derive(Debug)]
+pub struct Certificates {
+    files: TempDir,
+    /// The authority, in DER.
+    pub authority: Vec<u8>,
+    /// The server's certificate, in DER.
+    pub server: Vec<u8>,
+    /// Its key, in DER (PKCS#8).
+    pub server_key: Vec<u8>,
+}
+
+impl Certificates {
+    /// For a server called `localhost`.
+    pub fn new() -> Self {
+        Self::with("localhost", |_| ())
+    }
+
+    /// For a server called `name` whose certificate is as `wish` has it.
+    pub fn with(name: &str, wish: Wish) -> Self {
+        let mut authority = CertificateParams::default();
+        authority.distinguished_name.push(DnType::CommonName, "larder test authority");
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        authority.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        let authority_key = KeyPair::generate().unwrap();
+        let ca = authority.self_signed(&authority_key).unwrap();
+        let issuer = Issuer::from_params(&authority, &authority_key);
+        let signed = |name: &str| {
+            let key = KeyPair::generate().unwrap();
+            let mut params = CertificateParams::new([name.to_owned()]).unwrap();
+            wish(&mut params);
+            (params.signed_by(&key, &issuer).unwrap(), key)
+        };
+        let (server, key) = signed(name);
+        let (client, client_key) = signed("larder");
+        let files = tempfile::tempdir().unwrap();
+        for (name, text) in [
+            ("ca.pem", ca.pem()),
+            ("server.pem", server.pem()),
+            ("server.key", key.serialize_pem()),
+            ("client.pem", client.pem() + &ca.pem()),
+            ("client.key", client_key.serialize_pem()),
+        ] {
+            std::fs::write(files.path().join(name), text).unwrap();
+        }
+        Self {
+            files,
+            authority: ca.der().to_vec(),
+            server: server.der().to_vec(),
+            server_key: key.serialize_der(),
+        }
+    }
+
+    /// Where a file is.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.files.path().join(name)
+    }
+
+    /// Where all of them are.
+    pub fn folder(&self) -> &Path {
+        self.files.path()
+    }
+}
+
+impl Default for Certificates {
+    fn default() -> Self {
+        Self::new()
+    }
+}

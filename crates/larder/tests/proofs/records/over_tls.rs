@@ -1,0 +1,196 @@
+//! A Redis that speaks TLS, wants certificates of its clients, and has users with passwords: all of them may be renewed while larder
+//! runs.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use larder_testkit::certificates::Certificates;
+use larder_testkit::redis::RedisOnPort;
+use tempfile::TempDir;
+
+use super::{Scene, checked, is_hit, shares, together};
+use crate::support::written;
+
+/// A server with a user `larder`, whose rights are those of the guide.
+struct Guarded {
+    server: RedisOnPort,
+    certificates: Certificates,
+    files: TempDir,
+}
+
+impl Guarded {
+    fn start() -> Self {
+        let certificates = Certificates::new();
+        let files = tempfile::tempdir().unwrap();
+        fs::write(files.path().join("password"), "f1rst\n").unwrap();
+        let file = |name: &str| certificates.file(name).to_str().unwrap().to_owned();
+        let (cert, key, ca) = (file("server.pem"), file("server.key"), file("ca.pem"));
+        let options = [
+            "--port",
+            "0",
+            "--tls-cert-file",
+            &cert,
+            "--tls-key-file",
+            &key,
+            "--tls-ca-cert-file",
+            &ca,
+            "--user",
+            "larder",
+            "on",
+            ">f1rst",
+            "~larder:1:*",
+            "+@read",
+            "+@write",
+            "+@scripting",
+            "+@connection",
+            "+info",
+            "+time",
+        ];
+        let server = RedisOnPort::start_with("--tls-port", &options);
+        Self { server, certificates, files }
+    }
+
+    /// What a config says of it.
+    fn said(&self) -> String {
+        let Self { server, certificates, files } = self;
+        format!(
+            "url = \"rediss://localhost:{}\", user = \"larder\", password_file = {:?}, ca_file = {:?}, client_cert = {:?}, \
+             client_key = {:?}",
+            server.port,
+            files.path().join("password"),
+            certificates.file("ca.pem"),
+            certificates.file("client.pem"),
+            certificates.file("client.key"),
+        )
+    }
+
+    /// Has the default user, who may do everything, say something.
+    fn tell(&self, words: &[&str]) {
+        let Self { server, certificates, .. } = self;
+        let mut command = Command::new("redis-cli");
+        command.args(["--tls", "-h", "localhost", "-p", &server.port.to_string()]);
+        for (option, name) in [("--cacert", "ca.pem"), ("--cert", "client.pem"), ("--key", "client.key")] {
+            command.arg(option).arg(certificates.file(name));
+        }
+        let output = command.args(words).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && !said.starts_with("ERR"), "{words:?}: {said} {output:?}");
+    }
+}
+
+#[tokio::test]
+async fn larders_share_and_purge_over_tls_with_the_rights_of_the_guide() {
+    let guarded = Guarded::start();
+    let scene = Scene::saying(guarded.said());
+    let (first, second) = scene.two().await;
+    together(&[&first, &second]).await;
+    scene.fetched_by(&first, "/a").await;
+    assert!(is_hit(&second.get("/a").await));
+    scene.fetched_by(&first, "/long-700000").await;
+    assert_eq!(second.get("/long-700000").await.body, first.get("/long-700000").await.body);
+    assert_eq!(scene.asked("/a") + scene.asked("/long-700000"), 2);
+    let now = scene.change();
+    assert_eq!(second.purge(r#"{"tags": ["page"]}"#).await.0, 200);
+    assert_eq!((first.state("/a").await, second.state("/a").await), (now, now));
+}
+
+#[tokio::test]
+async fn a_password_and_a_certificate_are_renewed_without_a_restart() {
+    let guarded = Guarded::start();
+    let scene = Scene::saying(guarded.said());
+    let (first, second) = scene.two().await;
+    shares(&scene, (&first, &second)).await;
+    guarded.tell(&["ACL", "SETUSER", "larder", "resetpass", ">second"]);
+    fs::write(guarded.files.path().join("password"), "second").unwrap();
+    guarded.tell(&["CLIENT", "KILL", "USER", "larder"]);
+    shares(&scene, (&first, &second)).await;
+    // Another authority altogether, with the same names of files.
+    let renewed = Certificates::new();
+    let replace = |name: &str| fs::copy(renewed.file(name), guarded.certificates.file(name)).unwrap();
+    for name in ["ca.pem", "server.pem", "server.key"] {
+        replace(name);
+    }
+    // The server reads its files again where a setting of them is set.
+    let path = guarded.certificates.file("server.pem");
+    let mut tell = Command::new("redis-cli");
+    tell.args(["--tls", "--insecure", "-h", "localhost", "-p", &guarded.server.port.to_string()]);
+    tell.arg("--cert").arg(guarded.certificates.file("client.pem"));
+    tell.arg("--key").arg(guarded.certificates.file("client.key"));
+    let words = ["CONFIG", "SET", "tls-cert-file", path.to_str().unwrap()];
+    let output = tell.args(words).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "OK");
+    for name in ["client.pem", "client.key"] {
+        replace(name);
+    }
+    guarded.tell(&["CLIENT", "KILL", "USER", "larder"]);
+    shares(&scene, (&first, &second)).await;
+}
+
+/// Each of these is told by its reason before larder runs, and a larder that runs answers all the same.
+#[tokio::test]
+async fn what_is_wrong_with_tls_or_a_password_is_told_and_fails_no_request() {
+    let guarded = Guarded::start();
+    let expired = Certificates::with("localhost", |params| {
+        params.not_before =
+            (std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1 << 30)).into();
+        params.not_after =
+            (std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1 << 30 | 1)).into();
+    });
+    let other = Certificates::with("other.example", |_| ());
+    let server = |of: &Certificates| {
+        let file = |name: &str| of.file(name).to_str().unwrap().to_owned();
+        let (cert, key, ca) = (file("server.pem"), file("server.key"), file("ca.pem"));
+        let options = [
+            "--port",
+            "0",
+            "--tls-cert-file",
+            &cert,
+            "--tls-key-file",
+            &key,
+            "--tls-ca-cert-file",
+            &ca,
+            "--tls-auth-clients",
+            "no",
+        ];
+        RedisOnPort::start_with("--tls-port", &options)
+    };
+    let (over, misnamed, plain) = (server(&expired), server(&other), RedisOnPort::start());
+    let wrong = guarded.files.path().join("wrong");
+    fs::write(&wrong, "nothing of the kind\n").unwrap();
+    let empty = guarded.files.path().join("empty");
+    fs::write(&empty, "\n").unwrap();
+    let said = guarded.said();
+    let password = guarded.files.path().join("password");
+    let with_password = |path: &Path| said.replace(password.to_str().unwrap(), path.to_str().unwrap());
+    let without_client = said.split(", client_cert").next().unwrap().to_owned();
+    let ours = guarded.certificates.file("ca.pem");
+    let trusting = |port: u16, of: &Certificates| {
+        format!("url = \"rediss://localhost:{port}\", ca_file = {:?}", of.file("ca.pem"))
+    };
+    for (said, why) in [
+        (with_password(&wrong), "Password authentication failed"),
+        (with_password(&empty), "it is empty"),
+        (without_client, "the server wants a client certificate, or does not accept the one it was shown"),
+        (
+            said.replace(ours.to_str().unwrap(), other.file("ca.pem").to_str().unwrap()),
+            "no authority that is trusted",
+        ),
+        (trusting(over.port, &expired), "the certificate has expired"),
+        (trusting(misnamed.port, &other), "the certificate is for another name"),
+        (format!("url = \"redis://localhost:{}\"", guarded.server.port), "does it want TLS?"),
+        (trusting(plain.port, &other), "does it speak TLS at this port?"),
+        (format!("url = \"redis://localhost:{}/99\"", plain.port), "DB index is out of range"),
+    ] {
+        let mut scene = Scene::saying(said);
+        scene.timeout = "1s";
+        let (_folder, config) = written(&scene.config("web-1", ""));
+        let (is_well, told) = checked(&config).await;
+        assert!(!is_well && told.contains(why), "{why}: {told}");
+        assert!(!told.contains("nothing of the kind") && !told.contains("f1rst"), "{told}");
+        let process = crate::support::Process::run_config(&config).await;
+        let answer = crate::support::get(process.addr, "/a").await;
+        assert_eq!(answer.status, 200, "{why}");
+        process.says("the fleet's log at").await;
+    }
+}

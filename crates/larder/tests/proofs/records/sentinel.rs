@@ -1,0 +1,159 @@
+//! A Redis that Sentinels watch over: larder finds the master, follows a failover, and believes no former master.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use larder_testkit::redis::RedisOnPort;
+
+use super::{Scene, is_hit, leased, shares, state, together};
+use crate::support::until;
+
+/// A master, two replicas, and three Sentinels that know of each other.
+struct Watched {
+    servers: [RedisOnPort; 3],
+    sentinels: [RedisOnPort; 3],
+}
+
+impl Watched {
+    async fn start() -> Self {
+        let quick = ["--repl-diskless-sync-delay", "0"];
+        let master = RedisOnPort::start_with("--port", &quick);
+        let port = master.port.to_string();
+        let replica = || {
+            RedisOnPort::start_with("--port", &[&quick[..], &["--replicaof", "127.0.0.1", &port]].concat())
+        };
+        let servers = [replica(), replica()];
+        let [one, two] = servers;
+        let sentinel = || RedisOnPort::start_sentinel(master.port, 2);
+        let sentinels = [sentinel(), sentinel(), sentinel()];
+        let watched = Self { servers: [master, one, two], sentinels };
+        until("replicas and Sentinels know each other", async || {
+            watched.sentinels.iter().all(|sentinel| {
+                let told = sentinel.raw().ask(&[b"INFO", b"sentinel"]).unwrap();
+                String::from_utf8_lossy(&told).contains("status=ok")
+                    && String::from_utf8_lossy(&told).contains("slaves=2,sentinels=3")
+            })
+        })
+        .await;
+        watched
+    }
+
+    /// What a config says of it.
+    fn said(&self) -> String {
+        let addresses = self.sentinels.each_ref().map(|sentinel| format!("\"127.0.0.1:{}\"", sentinel.port));
+        format!("sentinel = [{}], master = \"main\"", addresses.join(", "))
+    }
+
+    /// The port that a Sentinel names.
+    fn named(&self) -> u16 {
+        let told = self.sentinels[0].raw().ask_list(&[b"SENTINEL", b"GET-MASTER-ADDR-BY-NAME", b"main"]);
+        String::from_utf8(told.unwrap()[1].clone()).unwrap().parse().unwrap()
+    }
+
+    async fn fails_over(&mut self) {
+        let former = self.servers[0].port;
+        self.servers[0].kill();
+        until("another one is the master", async || self.named() != former).await;
+    }
+}
+
+#[tokio::test]
+async fn a_failover_under_load_fails_no_request_and_no_purge_is_lost() {
+    let mut watched = Watched::start().await;
+    let scene = Scene::saying(watched.said());
+    let (first, second) = scene.two().await;
+    together(&[&first, &second]).await;
+    scene.fetched_by(&first, "/a").await;
+    assert!(is_hit(&second.get("/a").await));
+    let is_over = AtomicBool::new(false);
+    let load = async |larder: &super::Larder, of: &str| {
+        let mut asked = 0;
+        while !is_over.load(Ordering::Acquire) {
+            let answer = larder.get(&format!("/load-{of}-{}", asked % 40)).await;
+            assert_eq!(answer.status, 200);
+            asked += 1;
+        }
+        asked
+    };
+    let over = async {
+        watched.fails_over().await;
+        together(&[&first, &second]).await;
+        is_over.store(true, Ordering::Release);
+    };
+    let (asked, asked_too, ()) = tokio::join!(load(&first, "1"), load(&second, "2"), over);
+    assert!(asked > 20 && asked_too > 20, "{asked} {asked_too}");
+    let now = scene.change();
+    until("a purge is complete", async || first.purge(r#"{"tags": ["page"]}"#).await.0 == 200).await;
+    assert_eq!((state(&first.get("/a").await), state(&second.get("/a").await)), (now, now));
+    shares(&scene, (&first, &second)).await;
+}
+
+/// The replicas stop following before the last purge. The new master knows nothing of it, and has the record from before.
+#[tokio::test]
+async fn a_purge_that_a_failover_loses_stays_in_force() {
+    let mut watched = Watched::start().await;
+    let scene = Scene::saying(watched.said());
+    let (first, second) = scene.two().await;
+    together(&[&first, &second]).await;
+    scene.fetched_by(&first, "/a").await;
+    let has_record = |server: &RedisOnPort| {
+        !server.raw().ask_list(&[b"KEYS", b"larder:1:default:r:*"]).unwrap().is_empty()
+    };
+    until("the replicas have it", async || watched.servers.iter().all(has_record)).await;
+    let mut master = watched.servers[0].raw();
+    master.ask(&[b"ACL", b"SETUSER", b"default", b"-psync", b"-sync"]);
+    master.ask(&[b"CLIENT", b"KILL", b"TYPE", b"replica"]);
+    let before = first.fleet().await["epoch"].clone();
+    let now = scene.change();
+    assert_eq!(first.purge(r#"{"tags": ["page"]}"#).await.0, 200);
+    drop(master);
+    watched.fails_over().await;
+    until("the log is a new one", async || first.fleet().await["epoch"] != before).await;
+    leased(&[&first, &second]).await;
+    // A newcomer knows nothing but the new master's log.
+    let third = scene.larder("web-3").await;
+    for larder in [&first, &second, &third] {
+        assert_eq!(larder.state("/a").await, now, "{}", larder.name);
+    }
+    shares(&scene, (&first, &third)).await;
+}
+
+/// A side of a partition that has no majority of the Sentinels cannot know whether its master still is one.
+#[tokio::test]
+async fn without_a_majority_of_the_sentinels_leases_end() {
+    let watched = Watched::start().await;
+    let scene = Scene::saying(watched.said());
+    let (first, second) = scene.two().await;
+    scene.fetched_by(&first, "/a").await;
+    assert!(is_hit(&second.get("/a").await));
+    watched.sentinels[1..].iter().for_each(RedisOnPort::stop);
+    until("the leases are over", async || !first.has_lease().await && !second.has_lease().await).await;
+    let now = scene.change();
+    assert_eq!((second.state("/a").await, first.state("/a").await), (now, now), "it asks the origin");
+    watched.sentinels[1..].iter().for_each(RedisOnPort::resume);
+    leased(&[&first, &second]).await;
+    shares(&scene, (&first, &second)).await;
+}
+
+/// Of three Sentinels one is asked by nobody but a larder whose list has only that one: it is a majority of its list. With two of which
+/// one is dead there is none.
+#[tokio::test]
+async fn all_sentinels_of_the_list_count() {
+    let mut watched = Watched::start().await;
+    let one = format!("sentinel = \"127.0.0.1:{}\", master = \"main\"", watched.sentinels[0].port);
+    let scene = Scene::saying(one);
+    let alone = scene.larder("web-1").await;
+    assert_eq!(alone.get("/a").await.status, 200);
+    let two = format!(
+        "sentinel = [\"127.0.0.1:{}\", \"127.0.0.1:{}\"], master = \"main\"",
+        watched.sentinels[0].port, watched.sentinels[1].port
+    );
+    watched.sentinels[1].kill();
+    let scene = Scene::saying(two);
+    let (_folder, config) = crate::support::written(&scene.config("web-2", ""));
+    let process = crate::support::Process::run_config(&config).await;
+    process.says("no majority of the 2 Sentinels names a master \"main\"; 1 answered").await;
+    let answer = crate::support::within("an answer", crate::support::get(process.addr, "/a")).await;
+    assert_eq!(answer.status, 200);
+    tokio::time::timeout(Duration::from_secs(5), alone.get("/b")).await.unwrap();
+}
