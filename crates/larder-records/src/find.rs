@@ -43,7 +43,7 @@ impl Find<HttpCaching> for Records {
                 self.servers.touch(&name);
             }
             if let Some((id, count)) = pieces {
-                (0..count).for_each(|number| self.servers.touch(&self.names.of_piece(id, number)));
+                (0..count).for_each(|number| self.servers.touch(&self.names.of_piece(&name, id, number)));
             }
         }
     }
@@ -179,7 +179,7 @@ impl Records {
         }
         let body = match &record.body {
             RecordBody::Inline(body) => vec![body.clone()],
-            RecordBody::Pieces { id, pieces } => self.pieces(*id, pieces).await?,
+            RecordBody::Pieces { id, pieces } => self.pieces((name, *id), pieces).await?,
         };
         self.note_found((key, name), &record.body);
         let fetched = FetchedRecord { number, took: record.took };
@@ -198,7 +198,7 @@ impl Records {
         }
     }
 
-    async fn pieces(&self, id: u128, pieces: &[Piece]) -> Result<Vec<Bytes>, Refusal> {
+    async fn pieces(&self, (record, id): (&[u8], u128), pieces: &[Piece]) -> Result<Vec<Bytes>, Refusal> {
         let total: u64 = pieces.iter().map(|piece| u64::from(piece.length)).sum();
         if total > self.settings.max_object {
             return Err(Refusal::Incomplete);
@@ -206,7 +206,7 @@ impl Records {
         let mut read = Vec::with_capacity(pieces.len());
         let numbered: Vec<(usize, Piece)> = pieces.iter().copied().enumerate().collect();
         for some in numbered.chunks(PIECES_AT_ONCE) {
-            let some = some.iter().map(|(number, piece)| self.piece(id, *number, *piece));
+            let some = some.iter().map(|(number, piece)| self.piece((record, id), *number, *piece));
             for piece in join_all(some).await {
                 read.push(piece?);
             }
@@ -214,12 +214,17 @@ impl Records {
         Ok(read)
     }
 
-    async fn piece(&self, id: u128, number: usize, piece: Piece) -> Result<Bytes, Refusal> {
+    async fn piece(
+        &self,
+        (record, id): (&[u8], u128),
+        number: usize,
+        piece: Piece,
+    ) -> Result<Bytes, Refusal> {
         let read = |found: larder_remote::Found| match piece.is(&found.body) {
             true => Ok(found.body),
             false => Err(Unfit::Malformed),
         };
-        match self.servers.look_up(&self.names.of_piece(id, number), read).await {
+        match self.servers.look_up(&self.names.of_piece(record, id, number), read).await {
             LookedUp::Found(piece) => Ok(piece),
             LookedUp::Unfit(_) => Err(Refusal::Damaged),
             LookedUp::Absent | LookedUp::Skipped | LookedUp::Failed(_) => Err(Refusal::Incomplete),

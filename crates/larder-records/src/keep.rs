@@ -104,7 +104,7 @@ impl Records {
         }
         let received = server_now.saturating_sub(entry.head.freshness.resident(self.clock.now()));
         let former = self.known.pieces(key, name);
-        let pieces = self.write_pieces(entry, former.as_ref(), stays)?;
+        let pieces = self.write_pieces((name, entry), former.as_ref(), stays)?;
         let body = match &pieces {
             Some(Pieces { id, all, .. }) => RecordBody::Pieces { id: *id, pieces: all.clone() },
             None => RecordBody::Inline(match entry.chunks {
@@ -119,7 +119,7 @@ impl Records {
         // Behind the record that names others.
         if let Some(former) = former.filter(|former| id != Some(former.id)) {
             for number in 0..former.all.len() {
-                self.servers.delete_if_up(&self.names.of_piece(former.id, number));
+                self.servers.delete_if_up(&self.names.of_piece(name, former.id, number));
             }
         }
         let vary = &entry.head.vary;
@@ -142,7 +142,7 @@ impl Records {
     /// left over.
     fn write_pieces(
         &self,
-        entry: &Entry<'_, StoredHead>,
+        (name, entry): (&Bytes, &Entry<'_, StoredHead>),
         former: Option<&Pieces>,
         stays: Duration,
     ) -> Result<Option<Pieces>, NotShared> {
@@ -156,7 +156,7 @@ impl Records {
         let same = former.filter(|former| former.is_of(body, &all)).map(|former| former.id);
         let id = same.or_else(draw).ok_or(NotShared::Queue)?;
         for (number, piece) in cut.into_iter().enumerate() {
-            self.queue(&self.names.of_piece(id, number), piece, stays)?;
+            self.queue(&self.names.of_piece(name, id, number), piece, stays)?;
         }
         Ok(Some(Pieces { id, all, body: Some(body) }))
     }

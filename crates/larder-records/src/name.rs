@@ -5,10 +5,12 @@
 //!
 //! | name | what lies there |
 //! |---|---|
-//! | `PREFIX:1:STORE:r:KEY` | the record of a response that does not vary, or by which fields those vary that are there |
-//! | `PREFIX:1:STORE:r:KEY:VALUES` | the record of one that does |
-//! | `PREFIX:1:STORE:l:KEY`, `PREFIX:1:STORE:l:KEY:VALUES` | who fetches it, or that each larder does |
-//! | `PREFIX:1:STORE:b:ID:NUMBER` | a piece of a body; the id is drawn for each record |
+//! | `PREFIX:1:STORE:r:{KEY}` | the record of a response that does not vary, or by which fields those vary that are there |
+//! | `PREFIX:1:STORE:r:{KEY}:VALUES` | the record of one that does |
+//! | `PREFIX:1:STORE:l:{KEY}`, `PREFIX:1:STORE:l:{KEY}:VALUES` | who fetches it, or that each larder does |
+//! | `PREFIX:1:STORE:b:{KEY}:ID:NUMBER` | a piece of a body; the id is drawn for each record |
+//!
+//! The braces stand there as well: what belongs to one key lies at one node of a cluster, so that it is written in order.
 
 use bytes::Bytes;
 use larder_tier::CacheKey;
@@ -32,8 +34,9 @@ impl Names {
 
     /// Of what lies there under a key.
     pub(crate) fn of_key(&self, key: &CacheKey) -> Bytes {
-        let mut name = format!("{}r:", self.begin).into_bytes();
+        let mut name = format!("{}r:{{", self.begin).into_bytes();
         push_hash(&mut name, &[key.base(), key.variant()]);
+        name.push(b'}');
         name.into()
     }
 
@@ -54,9 +57,13 @@ impl Names {
         name.into()
     }
 
-    /// Of a piece of a body.
-    pub(crate) fn of_piece(&self, id: u128, number: usize) -> Bytes {
-        format!("{}b:{id:032x}:{number}", self.begin).into()
+    /// Of a piece of the body of a record, by the record's name.
+    pub(crate) fn of_piece(&self, record: &[u8], id: u128, number: usize) -> Bytes {
+        let mut name = format!("{}b:", self.begin).into_bytes();
+        // Behind the `r:` of a record stands what it shares with its pieces.
+        name.extend(record.iter().skip(name.len()).take(2 * HASH_BYTES + 2));
+        name.extend_from_slice(format!(":{id:032x}:{number}").as_bytes());
+        name.into()
     }
 }
 
@@ -88,13 +95,15 @@ mod tests {
         let (plain, varying, other) = of("/x", b"http");
         let text = String::from_utf8_lossy(&plain).into_owned();
         assert!(
-            text.starts_with("larder:1:main:r:") && text.len() == "larder:1:main:r:".len() + 32,
+            text.starts_with("larder:1:main:r:{") && text.len() == "larder:1:main:r:{}".len() + 32,
             "{text}"
         );
         assert!(varying.starts_with(&plain) && varying != other && varying.len() == plain.len() + 33);
         assert_eq!(names.of_lease(&plain), text.replace(":r:", ":l:").as_bytes());
         // Nothing can be moved from one part to the next.
         assert_ne!(of("/xh", b"ttp").0, of("/x", b"http").0);
-        assert_eq!(&names.of_piece(7, 3)[..], b"larder:1:main:b:00000000000000000000000000000007:3");
+        let piece = text.replace(":r:", ":b:") + ":00000000000000000000000000000007:3";
+        assert_eq!(names.of_piece(&plain, 7, 3), piece);
+        assert_eq!(names.of_piece(&varying, 7, 3), piece, "the id tells variants apart");
     }
 }

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
+use crate::ask::Answer;
 use crate::deadline::Limits;
 use crate::error::{Failure, Unfit};
 use crate::key::RemoteKey;
@@ -18,6 +19,7 @@ use crate::memcached::decoded;
 use crate::metrics::{Counters, Result as Counted};
 use crate::reply::{Reply, Ttl, Value};
 use crate::request::Request;
+use crate::settings::KeyPlaces;
 use crate::store::RemoteStore;
 
 /// A value, decoded.
@@ -87,12 +89,12 @@ impl Client {
         key: &RemoteKey,
         judge: impl FnOnce(Found) -> Result<T, Unfit>,
     ) -> LookedUp<T> {
-        let place = self.shared.place(key);
-        let (Some(link), Some(member)) = (self.links.get(place), self.shared.members().get(place)) else {
-            return LookedUp::Absent;
-        };
         let begun = Instant::now();
-        let looked_up = match link.ask(Request::Get(key.clone())).await {
+        let Some((place, answer)) = self.ask(key, Request::Get(key.clone())).await else {
+            return LookedUp::Failed(Failure::Connect);
+        };
+        let Some(member) = self.shared.members().get(place) else { return LookedUp::Absent };
+        let looked_up = match answer {
             Ok(Reply::Value(value)) => self.judged(value, judge),
             Ok(Reply::ServerError(text)) => {
                 member.server.refused(&text);
@@ -112,14 +114,29 @@ impl Client {
     /// # Cancel safety
     /// As for [`Self::look_up`]: the value may be there afterwards.
     pub async fn claim(&self, key: &RemoteKey, value: Bytes, lifetime: Duration) -> Claimed {
-        let (place, expires) = (self.shared.place(key), self.shared.expires(lifetime));
-        let (Some(link), Some(expires)) = (self.links.get(place), expires) else { return Claimed::Unknown };
-        match link.ask(Request::Claim { key: key.clone(), expires, value }).await {
-            Ok(Reply::Stored) => Claimed::Mine,
-            Ok(Reply::Value(Value { body, .. })) => Claimed::Held(Some(body)),
-            Ok(Reply::NotStored) => Claimed::Held(None),
-            Ok(_) | Err(_) => Claimed::Unknown,
+        let Some(expires) = self.shared.expires(lifetime) else { return Claimed::Unknown };
+        match self.ask(key, Request::Claim { key: key.clone(), expires, value }).await {
+            Some((_, Ok(Reply::Stored))) => Claimed::Mine,
+            Some((_, Ok(Reply::Value(Value { body, .. })))) => Claimed::Held(Some(body)),
+            Some((_, Ok(Reply::NotStored))) => Claimed::Held(None),
+            _ => Claimed::Unknown,
         }
+    }
+
+    /// Asks the server that has `key`, and the one that this one names instead, once. Which has answered; `None` where it is not known
+    /// which has the key.
+    async fn ask(&self, key: &RemoteKey, request: Request) -> Option<(usize, Answer)> {
+        let placement = self.shared.placement();
+        let place = placement.place(key.as_bytes())?;
+        let until = Instant::now() + self.shared.timeout();
+        let again = matches!(placement, KeyPlaces::Cluster(_)).then(|| request.clone());
+        let answer = self.links.get(place)?.ask(request).await;
+        let Some((redirect, request)) = placement.redirected(&answer).zip(again) else {
+            return Some((place, answer));
+        };
+        let request = if redirect.is_asking { Request::Asking(Box::new(request)) } else { request };
+        let answer = timeout_at(until, self.links.get(redirect.node)?.ask(request)).await;
+        Some((redirect.node, answer.unwrap_or(Err(Failure::TimedOut))))
     }
 
     fn judged<T>(&self, value: Value, judge: impl FnOnce(Found) -> Result<T, Unfit>) -> LookedUp<T> {

@@ -85,3 +85,21 @@ pub fn string_of_reply(reply: &[u8]) -> Option<usize> {
         _ => Some(0),
     }
 }
+
+/// How many stretches of slots an answer to `CLUSTER SLOTS` has; `None` where it is none.
+pub fn stretches_of_slots(bytes: &[u8]) -> Option<usize> {
+    crate::redis::read_slots(bytes)
+}
+
+/// Whether an answer of a Sentinel names a master.
+pub fn names_master(bytes: &[u8]) -> bool {
+    crate::redis::names_master(bytes)
+}
+
+/// Whether a server's description of itself (`INFO`) tells its version.
+pub fn tells_version(info: &[u8]) -> bool {
+    crate::redis::About::read(&String::from_utf8_lossy(info)).is_some_and(|about| {
+        // All that is said of it is one line.
+        !format!("{about}{:?}{:?}", about.refusal(), about.advice()).contains('\n')
+    })
+}

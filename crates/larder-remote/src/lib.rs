@@ -31,6 +31,7 @@ pub mod fleet;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod key;
+mod label;
 mod link;
 pub mod memcached;
 mod metrics;

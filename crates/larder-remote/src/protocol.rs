@@ -50,14 +50,6 @@ impl Dialer {
             }
         }
     }
-
-    /// Finds out where the server is, where that may change. Never ends.
-    pub(crate) async fn watch(&self) {
-        match &self.protocol {
-            Protocol::Memcached(..) => std::future::pending().await,
-            Protocol::Redis(dial) => dial.watch().await,
-        }
-    }
 }
 
 impl fmt::Debug for Dialer {

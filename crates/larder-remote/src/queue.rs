@@ -80,9 +80,20 @@ impl fmt::Debug for Confirm {
 /// An entry of the queue.
 #[derive(Debug)]
 pub(crate) enum Job {
-    Set { key: RemoteKey, expires: u64, value: Bytes },
-    Delete { key: RemoteKey, confirm: Confirm },
-    Touch { key: RemoteKey },
+    Set {
+        key: RemoteKey,
+        expires: u64,
+        value: Bytes,
+    },
+    Delete {
+        key: RemoteKey,
+        confirm: Confirm,
+        /// For a node of a cluster that is about to get the key.
+        is_asking: bool,
+    },
+    Touch {
+        key: RemoteKey,
+    },
 }
 
 impl Job {
@@ -150,7 +161,15 @@ impl Queue {
 
     /// The same, and calls `confirm` when it is confirmed.
     pub(crate) fn delete_then(&self, key: RemoteKey, confirm: Confirm) -> Result<(), RemoteError> {
-        let job = Job::Delete { key, confirm };
+        self.push_deletion(Job::Delete { key, confirm, is_asking: false })
+    }
+
+    /// Queues a deletion that another server does not have the key of any more. Where there is no room it is never confirmed.
+    pub(crate) fn redirect(&self, key: RemoteKey, confirm: Confirm, is_asking: bool) {
+        let _ = self.push_deletion(Job::Delete { key, confirm, is_asking });
+    }
+
+    fn push_deletion(&self, job: Job) -> Result<(), RemoteError> {
         let cost = job.cost();
         let mut entries = self.entries.lock();
         if entries.is_closed || entries.deletions >= DELETIONS_MAX || entries.bytes + cost > BYTES_MAX {

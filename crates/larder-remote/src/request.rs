@@ -27,6 +27,8 @@ pub(crate) enum Request {
     Delete(RemoteKey),
     /// A value is in use, as far as the server counts that.
     Touch(RemoteKey),
+    /// Of a node of a cluster that is about to get the key.
+    Asking(Box<Request>),
     /// Nothing, but with a reply.
     NoOp,
 }

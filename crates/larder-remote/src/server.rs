@@ -10,20 +10,21 @@ use tokio::time::Instant;
 
 use crate::breaker::Breaker;
 use crate::error::Failure;
+use crate::label::Label;
 use crate::metrics::Counters;
 
 /// State of a server that workers share.
 pub(crate) struct Server {
     /// What it is, as messages call it: also their kind.
     kind: &'static str,
-    label: String,
+    label: Label,
     breaker: Breaker,
     counters: Counters,
     diagnostics: Diagnostics,
 }
 
 impl Server {
-    pub(crate) fn new(kind: &'static str, label: String, diagnostics: Diagnostics) -> Self {
+    pub(crate) fn new(kind: &'static str, label: Label, diagnostics: Diagnostics) -> Self {
         let (breaker, counters) = (Breaker::default(), Counters::default());
         Self { kind, label, breaker, counters, diagnostics }
     }
@@ -35,12 +36,12 @@ impl Server {
 
     /// Its address as metrics show it.
     pub(crate) fn label(&self) -> &str {
-        &self.label
+        self.label.as_str()
     }
 
     /// What it is and where, in words.
     pub(crate) fn told(&self) -> String {
-        format!("{} {}", self.kind, self.label)
+        format!("{} {}", self.kind, self.label())
     }
 
     pub(crate) fn breaker(&self) -> &Breaker {
@@ -80,8 +81,8 @@ impl Server {
         let is_failing = failure != Failure::TooLarge;
         self.diagnostics.warn(
             self.kind,
-            &format!("{} {}", self.label, failure.token()),
-            format_args!("{} {}: a connection was closed: {failure}", self.kind, self.label),
+            &format!("{} {}", self.label(), failure.token()),
+            format_args!("{} {}: a connection was closed: {failure}", self.kind, self.label()),
         );
         if is_failing && self.breaker.failed(Instant::now()) {
             self.told_open(&failure);
@@ -96,18 +97,23 @@ impl Server {
 
     /// The server says that it cannot do something.
     pub(crate) fn refused(&self, text: &str) {
-        let subject = format!("{} refused", self.label);
-        self.diagnostics.warn(self.kind, &subject, format_args!("{} {} says: {text}", self.kind, self.label));
+        let subject = format!("{} refused", self.label());
+        self.diagnostics.warn(
+            self.kind,
+            &subject,
+            format_args!("{} {} says: {text}", self.kind, self.label()),
+        );
     }
 
     fn told_open(&self, why: &dyn fmt::Display) {
-        let subject = format!("{} open", self.label);
+        let subject = format!("{} open", self.label());
         self.diagnostics.warn(
             self.kind,
             &subject,
             format_args!(
                 "{} {} is left alone: {why}; its keys are misses until it is well again",
-                self.kind, self.label
+                self.kind,
+                self.label()
             ),
         );
     }
@@ -115,11 +121,11 @@ impl Server {
     /// The probe found it well.
     pub(crate) fn recovered(&self) {
         self.breaker.probe_succeeded();
-        let subject = format!("{} closed", self.label);
+        let subject = format!("{} closed", self.label());
         self.diagnostics.info(
             self.kind,
             &subject,
-            format_args!("{} {} is well again", self.kind, self.label),
+            format_args!("{} {} is well again", self.kind, self.label()),
         );
     }
 }
@@ -127,7 +133,7 @@ impl Server {
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server")
-            .field("address", &self.label)
+            .field("address", &self.label())
             .field("breaker", &self.breaker)
             .finish_non_exhaustive()
     }

@@ -11,11 +11,14 @@ use bytes::Bytes;
 use larder_http::time::WallTime;
 
 use crate::address::{Address, Resolve};
+use crate::ask::Answer;
 use crate::error::RemoteError;
 use crate::key::RemoteKey;
+use crate::label::Label;
 use crate::memcached::{Codings, MemcachedSettings, Ring, expires as memcached_expires};
 use crate::protocol::Protocol;
-use crate::redis::{Dial, RedisSettings, expires as redis_expires};
+use crate::redis::{Cluster, Dial, NODES_MAX, Redirect, RedisSettings, expires as redis_expires};
+use crate::reply::Reply;
 
 /// The settings of one store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,13 +29,42 @@ pub enum RemoteSettings {
     Redis(Box<RedisSettings>),
 }
 
+/// Which server has a key.
+#[derive(Clone, Debug)]
+pub(crate) enum KeyPlaces {
+    /// The same one for as long as larder runs.
+    Ring(Ring),
+    /// The node that the cluster names.
+    Cluster(Arc<Cluster>),
+}
+
+impl KeyPlaces {
+    /// Its place among the servers. `None` where none is known at the moment.
+    pub(crate) fn place(&self, key: &[u8]) -> Option<usize> {
+        match self {
+            Self::Ring(ring) => Some(ring.place(key)),
+            Self::Cluster(cluster) => cluster.node_of(key),
+        }
+    }
+
+    /// Where a request has to go instead, if that is what the answer to it says.
+    pub(crate) fn redirected(&self, answer: &Answer) -> Option<Redirect> {
+        match (self, answer) {
+            (Self::Cluster(cluster), Ok(Reply::ServerError(said))) => cluster.redirected(said),
+            _ => None,
+        }
+    }
+}
+
 /// What a kind of server wants.
 pub(crate) struct Terms {
     /// The word for it.
     pub(crate) kind: &'static str,
-    /// The servers in the order of the settings: what each is called, and how it is reached.
-    pub(crate) servers: Vec<(String, Protocol)>,
-    pub(crate) ring: Ring,
+    /// The servers in the order of the settings, or all that a cluster may ever have: what each is called, and how it is reached.
+    pub(crate) servers: Vec<(Label, Protocol)>,
+    pub(crate) placement: KeyPlaces,
+    /// Finds out where the servers are, where that may change.
+    pub(crate) watched: Option<Arc<Dial>>,
     /// The key for a name.
     pub(crate) key: fn(Bytes) -> RemoteKey,
     /// How long a value is to stay, as it is written; `None` for less than a second.
@@ -47,11 +79,13 @@ impl RemoteSettings {
         match self {
             Self::Memcached(settings) => {
                 settings.check()?;
-                let server =
-                    |address: Address| (address.to_string(), Protocol::Memcached(address, Arc::clone(names)));
+                let server = |address: Address| {
+                    (Label::Fixed(address.to_string()), Protocol::Memcached(address, Arc::clone(names)))
+                };
                 Ok(Terms {
                     kind: "memcached",
-                    ring: Ring::new(settings.placement, &settings.servers),
+                    placement: KeyPlaces::Ring(Ring::new(settings.placement, &settings.servers)),
+                    watched: None,
                     servers: settings.servers.into_iter().map(|of| server(of.address)).collect(),
                     key: RemoteKey::of_memcached,
                     expires: memcached_expires,
@@ -60,19 +94,34 @@ impl RemoteSettings {
                     max_object: settings.max_object,
                 })
             }
-            Self::Redis(settings) => Ok(Terms {
-                kind: "redis",
-                ring: Ring::of_one(),
-                servers: vec![(
-                    settings.place.to_string(),
-                    Protocol::Redis(Arc::new(Dial::new(&settings, Arc::clone(names))?)),
-                )],
-                key: RemoteKey::of_redis,
-                expires: redis_expires,
-                codings: Codings::default(),
-                timeout: settings.timeout,
-                max_object: settings.max_object,
-            }),
+            Self::Redis(settings) => {
+                let dial = Arc::new(Dial::new(&settings, &[], Arc::clone(names))?);
+                let (servers, placement) = match dial.cluster() {
+                    None => {
+                        let label = Label::Fixed(settings.place.to_string());
+                        let server = (label, Protocol::Redis(Arc::clone(&dial)));
+                        (vec![server], KeyPlaces::Ring(Ring::of_one()))
+                    }
+                    Some(cluster) => {
+                        let node = |number| {
+                            let dial = Arc::new(dial.node(cluster, number));
+                            (Label::of_node(cluster, number), Protocol::Redis(dial))
+                        };
+                        ((0..NODES_MAX).map(node).collect(), KeyPlaces::Cluster(Arc::clone(cluster)))
+                    }
+                };
+                Ok(Terms {
+                    kind: "redis",
+                    servers,
+                    placement,
+                    watched: Some(dial),
+                    key: RemoteKey::of_redis,
+                    expires: redis_expires,
+                    codings: Codings::default(),
+                    timeout: settings.timeout,
+                    max_object: settings.max_object,
+                })
+            }
         }
     }
 }

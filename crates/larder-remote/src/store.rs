@@ -17,6 +17,7 @@ use crate::address::Resolve;
 use crate::deadline::Limits;
 use crate::error::RemoteError;
 use crate::key::RemoteKey;
+use crate::label::Label;
 use crate::link::Link;
 use crate::memcached::Codings;
 use crate::metrics::{ServerReport, Write};
@@ -24,8 +25,8 @@ use crate::probe::probe;
 use crate::protocol::{Dialer, Protocol};
 use crate::queue::{Confirm, Deletion, Job, Offered, Queue};
 use crate::server::Server;
-use crate::settings::{RemoteSettings, Terms};
-use crate::writer::write;
+use crate::settings::{KeyPlaces, RemoteSettings, Terms};
+use crate::writer::{Routes, write};
 
 /// Look-ups of names that wait at once in the writer's thread: a resolver that hangs must not take more threads with each probe.
 const NAMES_AT_ONCE: usize = 4;
@@ -62,13 +63,14 @@ impl RemoteStore {
         clock: Clock,
         diagnostics: &Diagnostics,
     ) -> Result<Arc<Self>, RemoteError> {
-        let terms = settings.into_terms(&names)?;
-        let member = |(label, protocol): &(String, Protocol)| QueuedServer {
-            server: Arc::new(Server::new(terms.kind, label.clone(), diagnostics.clone())),
-            dialer: Arc::new(Dialer { protocol: protocol.clone(), value_max: terms.max_object }),
+        let mut terms = settings.into_terms(&names)?;
+        let servers = std::mem::take(&mut terms.servers);
+        let member = |(label, protocol): (Label, Protocol)| QueuedServer {
+            server: Arc::new(Server::new(terms.kind, label, diagnostics.clone())),
+            dialer: Arc::new(Dialer { protocol, value_max: terms.max_object }),
             queue: Arc::default(),
         };
-        let members = terms.servers.iter().map(member).collect();
+        let members = servers.into_iter().map(member).collect();
         let started = Arc::new(Self { terms, members, clock });
         started.start_writer()?;
         Ok(started)
@@ -86,13 +88,17 @@ impl RemoteStore {
             (Arc::clone(&member.server), Arc::clone(&member.dialer), Arc::clone(&member.queue), link)
         };
         let shares: Vec<_> = self.members.iter().map(share).collect();
+        let queues = self.members.iter().map(|member| Arc::clone(&member.queue)).collect();
+        let routes = Arc::new(Routes { placement: self.terms.placement.clone(), queues });
+        let watched = self.terms.watched.clone();
         let run = move || {
             runtime.block_on(async {
                 let (mut writing, mut probing) = (JoinSet::new(), JoinSet::new());
+                if let Some(dial) = watched {
+                    probing.spawn(async move { dial.watch().await });
+                }
                 for (server, dialer, queue, link) in shares {
-                    writing.spawn(write(Arc::clone(&server), queue, link));
-                    let watched = Arc::clone(&dialer);
-                    probing.spawn(async move { watched.watch().await });
+                    writing.spawn(write(Arc::clone(&server), queue, link, Arc::clone(&routes)));
                     probing.spawn(async move { probe(&server, &dialer, timeout).await });
                 }
                 while writing.join_next().await.is_some() {}
@@ -186,7 +192,7 @@ impl RemoteStore {
 
     /// All servers in words, in the order of the settings: what they are, and where.
     pub fn told(&self) -> Vec<String> {
-        self.members.iter().map(|member| member.server.told()).collect()
+        self.known().iter().map(|member| member.server.told()).collect()
     }
 
     /// The server of `key`, in words.
@@ -204,12 +210,12 @@ impl RemoteStore {
             writes: server.counters().writes().collect(),
             queued_bytes: queue.bytes() as u64,
         };
-        self.members.iter().map(report).collect()
+        self.known().iter().map(report).collect()
     }
 
     /// Adds the samples of all servers.
     pub fn expose(&self, store: &str, out: &mut Exposition) {
-        for QueuedServer { server, queue, .. } in &self.members {
+        for QueuedServer { server, queue, .. } in self.known() {
             server.counters().expose(store, server.label(), server.breaker(), queue.bytes(), out);
         }
     }
@@ -235,13 +241,21 @@ impl RemoteStore {
         &self.members
     }
 
-    /// The place of the server of `key` among all.
-    pub(crate) fn place(&self, key: &RemoteKey) -> usize {
-        self.terms.ring.place(key.as_bytes())
+    /// Those of them that there are: a cluster has told of as many nodes.
+    fn known(&self) -> &[QueuedServer] {
+        let known = match &self.terms.placement {
+            KeyPlaces::Ring(_) => self.members.len(),
+            KeyPlaces::Cluster(cluster) => cluster.nodes(),
+        };
+        self.members.get(..known).unwrap_or(&self.members)
+    }
+
+    pub(crate) fn placement(&self) -> &KeyPlaces {
+        &self.terms.placement
     }
 
     fn member(&self, key: &RemoteKey) -> Option<&QueuedServer> {
-        self.members.get(self.place(key))
+        self.members.get(self.terms.placement.place(key.as_bytes())?)
     }
 }
 

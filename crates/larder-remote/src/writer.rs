@@ -22,6 +22,7 @@ use crate::queue::{Confirm, Job, Queue};
 use crate::reply::Reply;
 use crate::request::Request;
 use crate::server::Server;
+use crate::settings::KeyPlaces;
 
 /// Entries that are on their way at once.
 const BATCH: usize = 64;
@@ -30,10 +31,17 @@ const BATCH_BYTES: usize = 1 << 20;
 /// What a server is given for what older connections have brought.
 const SETTLE: Duration = Duration::from_secs(1);
 
+/// Where entries go that a server does not have the keys of any more.
+pub(crate) struct Routes {
+    pub(crate) placement: KeyPlaces,
+    /// Those of all servers.
+    pub(crate) queues: Vec<Arc<Queue>>,
+}
+
 /// Ends when the queue is closed, and empty or not to be written.
-pub(crate) async fn write(server: Arc<Server>, queue: Arc<Queue>, link: Link) {
+pub(crate) async fn write(server: Arc<Server>, queue: Arc<Queue>, link: Link, routes: Arc<Routes>) {
     while queue.wait().await {
-        if server.may_ask() && carry_out(&server, &queue, &link).await {
+        if server.may_ask() && carry_out(&server, &queue, &link, &routes).await {
             continue;
         }
         // A server that fails is not waited for when nobody can ask for anything any more.
@@ -67,7 +75,7 @@ fn drop_values(server: &Server, queue: &Queue) {
 }
 
 /// Writes one batch. False where anything of it has no reply, or a deletion has another one than a confirmation.
-async fn carry_out(server: &Server, queue: &Queue, link: &Link) -> bool {
+async fn carry_out(server: &Server, queue: &Queue, link: &Link, routes: &Routes) -> bool {
     let batch = queue.take(BATCH, BATCH_BYTES);
     let begun: Vec<_> = batch.iter().map(|job| link.begin(request(job))).collect();
     let (mut cost, mut deletions, mut again, mut confirmed) = (0, 0, Vec::new(), Vec::new());
@@ -76,7 +84,18 @@ async fn carry_out(server: &Server, queue: &Queue, link: &Link) -> bool {
         let answer = reply_of(begun).await;
         is_well &= answer.is_ok();
         let job_cost = job.cost();
+        let redirect = routes.placement.redirected(&answer);
         match (job, answer) {
+            // Its key has gone to another node, and so does the deletion.
+            (Job::Delete { key, confirm, .. }, _) if let Some(redirect) = redirect => {
+                if let Some(other) = routes.queues.get(redirect.node) {
+                    other.redirect(key, confirm, redirect.is_asking);
+                }
+                deletions += 1;
+            }
+            // A value could get there behind a later deletion, so it does not go.
+            (Job::Set { .. }, _) if redirect.is_some() => server.counters().wrote(Write::Refused),
+            (Job::Touch { .. }, _) if redirect.is_some() => {}
             (Job::Delete { confirm, .. }, Ok(Reply::Deleted | Reply::NotFound)) => {
                 deletions += 1;
                 server.counters().wrote(Write::Deleted);
@@ -120,7 +139,8 @@ fn request(job: &Job) -> Request {
         Job::Set { key, expires, value } => {
             Request::Set { key: key.clone(), expires: *expires, value: value.clone() }
         }
-        Job::Delete { key, .. } => Request::Delete(key.clone()),
+        Job::Delete { key, is_asking: false, .. } => Request::Delete(key.clone()),
+        Job::Delete { key, .. } => Request::Asking(Box::new(Request::Delete(key.clone()))),
         Job::Touch { key } => Request::Touch(key.clone()),
     }
 }

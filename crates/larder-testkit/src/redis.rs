@@ -116,6 +116,23 @@ impl RedisOnPort {
         })
     }
 
+    /// A node that is to become part of a cluster.
+    pub fn start_node() -> Self {
+        // The port of the nodes among each other is otherwise 10 000 above, which is none for half of the free ports.
+        let bus = free_port().to_string();
+        let options = [
+            "--cluster-enabled",
+            "yes",
+            "--cluster-port",
+            &bus,
+            "--cluster-node-timeout",
+            "2000",
+            "--repl-diskless-sync-delay",
+            "0",
+        ];
+        Self::start_with("--port", &options)
+    }
+
     /// A Sentinel that watches over the master `main` at this port, and takes it for dead after a second without an answer.
     pub fn start_sentinel(master: u16, quorum: u16) -> Self {
         let folder = tempfile::tempdir().unwrap();

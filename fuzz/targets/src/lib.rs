@@ -38,6 +38,7 @@ pub mod purge_note;
 pub mod purge_pattern;
 pub mod purge_tags;
 pub mod ranges;
+pub mod redis_places;
 pub mod redis_record;
 pub mod redis_replies;
 pub mod request_head;
@@ -83,6 +84,7 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("purge_pattern", purge_pattern::check),
     ("purge_tags", purge_tags::check),
     ("redis_record", redis_record::check),
+    ("redis_places", redis_places::check),
     ("redis_replies", redis_replies::check),
     ("ranges", ranges::check),
     ("request_head", request_head::check),

@@ -12,18 +12,18 @@ use crate::schema::{Consistent, Section as _, Setting, Shape};
 use crate::value::certified::CertifiedName;
 use crate::value::name::RedisName;
 use crate::value::path::ExistingFile;
+use crate::value::redis_node::{RedisNode, SentinelAddress};
 use crate::value::redis_url::{ONE_SERVER, RedisUrl, UrlPlace};
-use crate::value::sentinel::SentinelAddress;
 
 /// Keys that say something of Sentinel alone.
-const OF_SENTINEL: [&str; 5] = ["master", "tls", "database", "sentinel_user", "sentinel_password_file"];
+const OF_SENTINEL: [&str; 4] = ["master", "database", "sentinel_user", "sentinel_password_file"];
 /// Keys that say something of TLS alone.
 const OF_TLS: [&str; 4] = ["ca_file", "client_cert", "client_key", "server_name"];
-/// The most Sentinels.
-const SENTINELS_MAX: usize = 31;
+/// The most Sentinels, and nodes that are named.
+const NAMED_MAX: usize = 31;
 
 section! {
-    /// A server of Redis or Valkey: a URL, or this table. Either `url`, or `sentinel` with `master`.
+    /// A server of Redis or Valkey: a URL, or this table. Either `url`, or `sentinel` with `master`, or `cluster`.
     pub(crate) struct RedisServerTable in "a table of a Redis" {
         /// The server, with user, password and number of the database where it needs them.
         url: Option<RedisUrl> = ("none"), why "There is nothing to guess from.";
@@ -31,7 +31,9 @@ section! {
         sentinel: Vec<SentinelAddress>, why "Few have several servers.";
         /// What the Sentinels call the master.
         master: Option<RedisName> = ("none"), why "There is nothing to guess from.";
-        /// Speak TLS with the Sentinels and the server. A URL says it by `rediss://`.
+        /// Some nodes of a Redis Cluster, by which larder finds the others: each node has its share of the keys.
+        cluster: Vec<RedisNode>, why "One server has room for most.";
+        /// Speak TLS with the Sentinels, the server or the nodes. A URL says it by `rediss://`.
         tls: bool = false, why "Within a private network many do without.";
         /// The number of the database, under Sentinel. A URL says it at its end.
         database: u32 = 0, in 0 ..= 65535, why "What servers have always.";
@@ -67,34 +69,39 @@ impl Consistent for RedisServerTable {
             reading.refuse(problem);
         };
         let has = |key: &str| table.get(key).is_some();
-        match (has("url"), has("sentinel")) {
-            (false, false) => return refuse("url", "missing key \"url\"", ONE_SERVER),
-            (true, true) => {
-                return refuse("sentinel", "it has no meaning beside `url`", "the Sentinels name the server");
+        let ways = ["url", "sentinel", "cluster"].map(|way| has(way).then_some(way));
+        let (way, other) = {
+            let mut said = ways.into_iter().flatten();
+            (said.next(), said.next())
+        };
+        let Some(way) = way else { return refuse("url", "missing key \"url\"", ONE_SERVER) };
+        if let Some(other) = other {
+            return refuse(other, &format!("it has no meaning beside `{way}`"), ONE_SERVER);
+        }
+        let is_empty =
+            matches!(table.get(way), Some(Node { value: Value::List(list), .. }) if list.is_empty());
+        let named = self.sentinel.len().max(self.cluster.len());
+        if named > NAMED_MAX || is_empty {
+            refuse(way, &format!("found {named}, expected 1 to {NAMED_MAX}"), ONE_SERVER);
+        }
+        if way == "sentinel" && !has("master") {
+            refuse(
+                way,
+                "there is no `master` beside it",
+                "say what the Sentinels call it: master = \"NAME\"",
+            );
+        }
+        if way != "sentinel" {
+            for key in OF_SENTINEL.into_iter().filter(|key| has(key)) {
+                let hint = match (key, way) {
+                    ("database", "cluster") => "a cluster has one database",
+                    _ => "a URL says which database: redis://HOST/2",
+                };
+                refuse(key, "it has no meaning without `sentinel`", hint);
             }
-            (false, true) => {
-                if self.sentinel.len() > SENTINELS_MAX
-                    || matches!(table.get("sentinel"), Some(Node { value: Value::List(list), .. }) if list.is_empty())
-                {
-                    refuse("sentinel", "there are 1 to 31 Sentinels", ONE_SERVER);
-                }
-                if !has("master") {
-                    refuse(
-                        "sentinel",
-                        "there is no `master` beside it",
-                        "say what the Sentinels call it: master = \"NAME\"",
-                    );
-                }
-            }
-            (true, false) => {
-                for key in OF_SENTINEL.into_iter().filter(|key| has(key)) {
-                    refuse(
-                        key,
-                        "it has no meaning without `sentinel`",
-                        "a URL says it: rediss://HOST/2 for TLS and database 2",
-                    );
-                }
-            }
+        }
+        if way == "url" && has("tls") {
+            refuse("tls", "it has no meaning beside `url`", "a URL says it: rediss://HOST");
         }
         let url = self.url.as_ref();
         if has("password_file") && url.is_some_and(|url| url.password.is_some()) {
@@ -109,13 +116,9 @@ impl Consistent for RedisServerTable {
                 refuse(user, &format!("there is no `{file}` beside it"), "a user has a password");
             }
         }
-        if !self.is_tls() && (url.is_some() || has("sentinel")) {
+        if !self.is_tls() {
             for key in OF_TLS.into_iter().filter(|key| has(key)) {
-                refuse(
-                    key,
-                    "it is not used",
-                    "no TLS is spoken: rediss:// in the URL, or tls = true with Sentinel",
-                );
+                refuse(key, "it is not used", "no TLS is spoken: rediss:// in the URL, or tls = true");
             }
         }
         for (one, other) in [("client_cert", "client_key"), ("client_key", "client_cert")] {
@@ -150,7 +153,14 @@ impl RedisServerTable {
                 database: self.database,
                 tls: None,
             },
-            (None, None) => return None,
+            (None, None) if self.cluster.is_empty() => return None,
+            (None, None) => RedisServer {
+                place: RedisPlace::Cluster(self.cluster),
+                user: None,
+                password: None,
+                database: 0,
+                tls: None,
+            },
         };
         server.user = self.user.map(name).or(server.user);
         server.password = file(self.password_file).map(RedisPassword::File).or(server.password);
@@ -201,6 +211,8 @@ pub enum RedisPlace {
         /// The file with their own password.
         password_file: Option<PathBuf>,
     },
+    /// Several nodes, each with its share of the keys: some of them.
+    Cluster(Vec<RedisNode>),
 }
 
 /// A password. `Debug` hides it.
@@ -249,21 +261,23 @@ impl fmt::Display for RedisServer {
             RedisPlace::Tcp { host, port } => write!(f, "{scheme}://{host}:{port}/{database}"),
             RedisPlace::Sentinel { sentinels, master, .. } => {
                 let sentinels: Vec<String> = sentinels.iter().map(ToString::to_string).collect();
-                write!(
-                    f,
-                    "{scheme}, master {master} of the Sentinels {}, database {database}",
-                    sentinels.join(", ")
-                )
+                let sentinels = sentinels.join(", ");
+                write!(f, "{scheme}, master {master} of the Sentinels {sentinels}, database {database}")
+            }
+            RedisPlace::Cluster(nodes) => {
+                let nodes: Vec<String> = nodes.iter().map(ToString::to_string).collect();
+                write!(f, "{scheme}, the cluster of {}", nodes.join(", "))
             }
         }
     }
 }
 
 impl RedisServer {
-    /// How many Sentinels are asked where it is.
-    pub fn sentinels(&self) -> usize {
+    /// How many Sentinels, or nodes, are named.
+    pub fn named(&self) -> usize {
         match &self.place {
             RedisPlace::Sentinel { sentinels, .. } => sentinels.len(),
+            RedisPlace::Cluster(nodes) => nodes.len(),
             RedisPlace::Tcp { .. } | RedisPlace::Unix(_) => 0,
         }
     }

@@ -106,7 +106,7 @@ fn what_is_no_server_is_told_and_no_error_shows_a_password() {
     let url = "expected a URL of Redis such as \"redis://127.0.0.1:6379/0\", \"redis://:PASSWORD@cache.internal\", \
                \"unix:///run/redis/redis.sock?db=1\"";
     let one = "\n  hint: a URL names one server; where Sentinel watches over several: { sentinel = [\"s1:26379\", \"s2:26379\", \
-               \"s3:26379\"], master = \"NAME\" }; Cluster is not there yet";
+               \"s3:26379\"], master = \"NAME\" }; for a cluster: { cluster = [\"n1:6379\", \"n2:6379\"] }";
     let check = |redis: &str, said: &str| {
         let told = printed(&config(redis));
         assert_eq!(told, said, "{redis}");
@@ -218,11 +218,16 @@ fn sentinels_are_named_with_their_master() {
          sentinel_user = \"asks\", sentinel_password_file = \"spw\" }",
     );
     assert_eq!(read.to_string(), "rediss, master main of the Sentinels s1:26379, [::1]:7, database 3");
-    assert_eq!((read.sentinels(), read.tls.is_some()), (2, true));
+    assert_eq!((read.named(), read.tls.is_some()), (2, true));
+    let read = server(
+        "redis = { cluster = [\"n1\", \"n2:7\"], tls = true, user = \"larder\", password_file = \"pw\" }",
+    );
+    assert_eq!(read.to_string(), "rediss, the cluster of n1:6379, n2:7");
+    assert_eq!(read.user.as_deref(), Some("larder"));
     // The same is said to a fleet, and to versions.
     let sentinel = "{ sentinel = \"s1\", master = \"main\" }";
     let checked = good(&format!("fleet = {{ redis = {sentinel} }}\n{SITE_ALONE}"));
-    assert_eq!(checked.config.membership().unwrap().1.sentinels(), 1);
+    assert_eq!(checked.config.membership().unwrap().1.named(), 1);
 }
 
 #[test]
@@ -237,9 +242,12 @@ fn keys_of_a_server_that_contradict_each_other_are_refused() {
     let url = "url = \"redis://cache\"";
     check(&format!("redis = {{ {url}, sentinel = \"s\" }}"), &["sentinel: it has no meaning beside `url`"]);
     check("redis = { sentinel = \"s\" }", &["sentinel: there is no `master` beside it"]);
-    check("redis = { sentinel = [], master = \"m\" }", &["sentinel: there are 1 to 31 Sentinels"]);
+    check("redis = { sentinel = [], master = \"m\" }", &["sentinel: found 0, expected 1 to 31"]);
+    check("redis = { cluster = \"n1\", database = 1 }", &["database: it has no meaning without `sentinel`"]);
+    check(&format!("redis = {{ {url}, cluster = \"n1\" }}"), &["cluster: it has no meaning beside `url`"]);
+    check("redis = { cluster = [] }", &["cluster: found 0, expected 1 to 31"]);
     check(&format!("redis = {{ {url}, master = \"m\" }}"), &["master: it has no meaning without `sentinel`"]);
-    check(&format!("redis = {{ {url}, tls = true }}"), &["tls: it has no meaning without `sentinel`"]);
+    check(&format!("redis = {{ {url}, tls = true }}"), &["tls: it has no meaning beside `url`"]);
     check(&format!("redis = {{ {url}, database = 1 }}"), &["database: it has no meaning without `sentinel`"]);
     check(
         "redis = { url = \"redis://u:p@cache\", user = \"x\", password_file = \"pw\" }",

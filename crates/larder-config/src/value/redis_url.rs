@@ -63,7 +63,7 @@ const TEXT: Text = Text {
 
 /// What is said of several servers.
 pub(crate) const ONE_SERVER: &str = "a URL names one server; where Sentinel watches over several: { sentinel = [\"s1:26379\", \"s2:26379\", \"s3:26379\"], \
-     master = \"NAME\" }; Cluster is not there yet";
+     master = \"NAME\" }; for a cluster: { cluster = [\"n1:6379\", \"n2:6379\"] }";
 
 impl Setting for RedisUrl {
     fn shape() -> Shape {
@@ -271,7 +271,7 @@ mod tests {
             ("http://cache", "begins with"),
             ("redis:cache", "two slashes"),
             ("redis-sentinel://cache", "Sentinel"),
-            ("redis+cluster://cache", "Cluster"),
+            ("redis+cluster://cache", "cluster"),
             ("redis://a,b", "several"),
             ("redis://:s3cret@a:1,b:2/0", "several"),
             ("redis://s3cret@cache", "password"),

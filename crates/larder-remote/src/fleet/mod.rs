@@ -26,6 +26,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use larder_fleet::script::Keys;
 use larder_fleet::{EntryId, Incarnation, Member, MemberSettings, Position};
 use larder_observe::Diagnostics;
 use tokio::time::{Instant, timeout_at};
@@ -72,7 +73,7 @@ impl Fleet {
             look_every: LOOK_EVERY,
             reads_all: settings.shares_responses,
         };
-        let dial = Arc::new(Dial::new(&settings.server, names)?);
+        let dial = Arc::new(Dial::new(&settings.server, Keys::new(&settings.prefix).hash.as_bytes(), names)?);
         let run = Incarnation(draw()?);
         let shared = Arc::new(SharedMember::new(Member::new(member, run), settings.name.clone()));
         thread::start(settings, dial, diagnostics, Arc::clone(&shared), carrier)?;

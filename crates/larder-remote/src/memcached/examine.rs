@@ -31,7 +31,7 @@ pub async fn examine(
             Ok(Err(error)) => Some(error.to_string()),
             Err(_) => Some("no reply came in time".to_owned()),
         };
-        found.push((label, why));
+        found.push((label.as_str().to_owned(), why));
     }
     Ok(found)
 }

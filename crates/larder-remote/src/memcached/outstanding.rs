@@ -93,7 +93,7 @@ impl Outstanding {
             Request::Get(key) => Asked::Get(key),
             Request::Set { .. } | Request::Claim { .. } => Asked::Set,
             Request::Delete(_) => Asked::Delete,
-            Request::Touch(_) | Request::NoOp => Asked::NoOp,
+            Request::Touch(_) | Request::NoOp | Request::Asking(_) => Asked::NoOp,
         };
         let Ask { deadline, reply, seat, .. } = ask;
         self.waiting.push_back(Waiting { asked, deadline, reply: Some(reply), _seat: seat });

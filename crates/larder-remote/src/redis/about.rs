@@ -27,7 +27,7 @@ enum Product {
 
 impl About {
     /// Reads it; `None` where no version is told.
-    pub(super) fn read(info: &str) -> Option<Self> {
+    pub(crate) fn read(info: &str) -> Option<Self> {
         let line = |name: &str| {
             info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(|text| text.trim())
         };
@@ -45,7 +45,7 @@ impl About {
     }
 
     /// Why larder cannot work with it, if it cannot.
-    pub(super) fn refusal(&self) -> Option<String> {
+    pub(crate) fn refusal(&self) -> Option<String> {
         let mut numbers = self.version.split('.').map(str::parse::<u32>);
         let number = (numbers.next()?.ok()?, numbers.next().and_then(Result::ok).unwrap_or(0));
         (self.product == Product::Redis && number < REDIS_MIN)

@@ -1,8 +1,8 @@
 //! How a server of Redis is reached: its place, TLS, and who larder is there.
 //!
 //! In: settings. Out: connections that have had their first reply. A password in a file, and certificates, are read for each
-//! connection as they are then, so that they can be renewed without a restart. Under Sentinel a connection ends when a majority of
-//! them names another master.
+//! connection as they are then, so that they can be renewed without a restart. A connection ends when a majority of the Sentinels, or of
+//! the masters of a cluster, names another server.
 //! The time limit is the caller's.
 
 use std::fmt;
@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use larder_tls::Connector;
 
+use super::cluster::Cluster;
 use super::login::{Driver, LoggedIn, Pushed};
 use super::reach::{LoginSettings, Reach};
 use super::scan::Scanner;
@@ -26,17 +27,28 @@ pub(crate) struct Dial {
     reach: Reach,
 }
 
+#[derive(Clone)]
 enum Place {
     Server(Address),
     Sentinel(Arc<Masters>),
+    /// The node that has a key.
+    Slot(Arc<Cluster>, Arc<[u8]>),
+    /// The node of a number.
+    Node(Arc<Cluster>, usize),
 }
 
 impl Dial {
-    /// Reads certificates.
+    /// Reads certificates. Of a cluster, the node that has `key` is meant.
     ///
     /// # Errors
     /// They cannot be used.
-    pub(crate) fn new(settings: &RedisSettings, names: Arc<dyn Resolve>) -> Result<Self, RemoteError> {
+    pub(crate) fn new(
+        settings: &RedisSettings,
+        key: &[u8],
+        names: Arc<dyn Resolve>,
+    ) -> Result<Self, RemoteError> {
+        let RedisSettings { user, password, database, .. } = settings.clone();
+        let account = Arc::new(LoginSettings { user, password, database });
         let tls = settings.tls.clone().map(Connector::new).transpose().map_err(RemoteError::Tls)?;
         let reach = Reach::new(names, tls);
         let place = match &settings.place {
@@ -44,9 +56,27 @@ impl Dial {
             RedisPlace::Sentinel(said) => {
                 Place::Sentinel(Arc::new(Masters::new(said.clone(), reach.clone(), settings.timeout)))
             }
+            RedisPlace::Cluster(seeds) => {
+                let (seeds, account) = (seeds.clone(), Arc::clone(&account));
+                let cluster = Cluster::new(seeds, account, reach.clone(), settings.timeout);
+                Place::Slot(Arc::new(cluster), Arc::from(key))
+            }
         };
-        let RedisSettings { user, password, database, .. } = settings.clone();
-        Ok(Self { place, account: Arc::new(LoginSettings { user, password, database }), reach })
+        Ok(Self { place, account, reach })
+    }
+
+    /// The cluster, if it is one.
+    pub(crate) fn cluster(&self) -> Option<&Arc<Cluster>> {
+        match &self.place {
+            Place::Slot(cluster, _) | Place::Node(cluster, _) => Some(cluster),
+            Place::Server(_) | Place::Sentinel(_) => None,
+        }
+    }
+
+    /// The same for the node of this number.
+    pub(crate) fn node(&self, cluster: &Arc<Cluster>, node: usize) -> Self {
+        let place = Place::Node(Arc::clone(cluster), node);
+        Self { place, account: Arc::clone(&self.account), reach: self.reach.clone() }
     }
 
     /// Connects to the server, and has its first reply.
@@ -74,8 +104,23 @@ impl Dial {
                 let master = masters.current().await?;
                 let opened = self.reach.open(&master, &self.account, scanner, pushed).await;
                 let mut opened = opened.inspect_err(|_| masters.ask_soon())?;
-                opened.driver = until_moved(opened.driver, Arc::clone(masters), master);
+                let masters = Arc::clone(masters);
+                opened.driver = until(opened.driver, async move { masters.left(&master).await });
                 Ok(opened)
+            }
+            Place::Slot(cluster, key) => {
+                let node = cluster.current(key).await?;
+                let opened = self.reach.open(&node, &self.account, scanner, pushed).await;
+                let mut opened = opened.inspect_err(|_| cluster.ask_soon())?;
+                let (cluster, key) = (Arc::clone(cluster), Arc::clone(key));
+                opened.driver = until(opened.driver, async move { cluster.left(&key, &node).await });
+                Ok(opened)
+            }
+            Place::Node(cluster, node) => {
+                let address =
+                    cluster.address(*node).ok_or_else(|| io::Error::other("no such node is known"))?;
+                let opened = self.reach.open(&address, &self.account, scanner, pushed).await;
+                opened.inspect_err(|_| cluster.ask_soon())
             }
         }
     }
@@ -83,8 +128,9 @@ impl Dial {
     /// Finds out where the server is, for as long as it is polled. Never ends.
     pub(crate) async fn watch(&self) {
         match &self.place {
-            Place::Server(_) => std::future::pending().await,
+            Place::Server(_) | Place::Node(..) => std::future::pending().await,
             Place::Sentinel(masters) => masters.watch().await,
+            Place::Slot(cluster, _) => cluster.watch().await,
         }
     }
 
@@ -94,8 +140,9 @@ impl Dial {
     /// Nothing is lost.
     pub(super) async fn confirms(&self, address: &Address) -> bool {
         match &self.place {
-            Place::Server(_) => true,
+            Place::Server(_) | Place::Node(..) => true,
             Place::Sentinel(masters) => masters.confirms(address).await,
+            Place::Slot(cluster, key) => cluster.confirms(key, address).await,
         }
     }
 }
@@ -105,16 +152,18 @@ impl fmt::Debug for Dial {
         match &self.place {
             Place::Server(address) => write!(f, "Dial({address})"),
             Place::Sentinel(masters) => write!(f, "Dial({masters:?})"),
+            Place::Slot(cluster, _) => write!(f, "Dial({cluster:?})"),
+            Place::Node(cluster, node) => write!(f, "Dial({node} of {cluster:?})"),
         }
     }
 }
 
-/// A connection that ends when the master is another.
-fn until_moved(driver: Driver, masters: Arc<Masters>, master: Address) -> Driver {
+/// A connection that ends when its server is not the one any more.
+fn until(driver: Driver, left: impl Future<Output = ()> + Send + 'static) -> Driver {
     Box::pin(async move {
         tokio::select! {
             () = driver => {}
-            () = masters.left(&master) => {}
+            () = left => {}
         }
     })
 }

@@ -125,7 +125,7 @@ pub async fn examine(
     uses: &[Use],
     names: Arc<dyn Resolve>,
 ) -> Result<Result<Examined, String>, RemoteError> {
-    let dial = Dial::new(settings, names)?;
+    let dial = Dial::new(settings, PROBE.as_bytes(), names)?;
     let limit = settings.timeout;
     let looked = async {
         let scanner = Scanner::with_lists(TEXT_MAX, LISTS);

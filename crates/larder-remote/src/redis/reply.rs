@@ -38,6 +38,12 @@ pub(super) fn commands(request: &Request) -> Pipeline {
         Request::Touch(key) => {
             pipeline.cmd("TOUCH").arg(key.as_bytes());
         }
+        Request::Asking(request) => {
+            // It holds for one command.
+            for command in commands(request).cmd_iter() {
+                pipeline.cmd("ASKING").add_command(command.clone());
+            }
+        }
         Request::NoOp => {
             pipeline.cmd("PING");
         }
@@ -51,6 +57,17 @@ pub(super) fn commands(request: &Request) -> Pipeline {
 /// They are no replies to them.
 pub(super) fn meant(request: &Request, replies: Vec<Resp>) -> Result<Reply, Unrelated> {
     let mut replies = replies.into_iter();
+    if let Request::Asking(request) = request {
+        let mut of_request = Vec::new();
+        while let Some(asking) = replies.next() {
+            // Whether it may be asked, the reply to the command says as well.
+            if !matches!(asking, Resp::Okay | Resp::ServerError(_)) {
+                return Err(Unrelated);
+            }
+            of_request.extend(replies.next());
+        }
+        return meant(request, of_request);
+    }
     let (first, second) = (replies.next(), replies.next());
     match (request, first, second) {
         (Request::Get(_), Some(value), Some(left)) => looked_up(value, left),
@@ -166,6 +183,11 @@ mod tests {
         assert_eq!(sent(&Request::Delete(key())), format!("*2\r\n$6\r\nUNLINK\r\n{key_sent}"));
         assert_eq!(sent(&Request::Touch(key())), format!("*2\r\n$5\r\nTOUCH\r\n{key_sent}"));
         assert_eq!(sent(&Request::NoOp), "*1\r\n$4\r\nPING\r\n");
+        let asking = "*1\r\n$6\r\nASKING\r\n";
+        assert_eq!(
+            sent(&Request::Asking(Box::new(Request::Get(key())))),
+            format!("{asking}*2\r\n$3\r\nGET\r\n{key_sent}{asking}*2\r\n$4\r\nPTTL\r\n{key_sent}")
+        );
     }
 
     #[test]
@@ -176,6 +198,9 @@ mod tests {
         check(&get, &[body, ":1500\r\n"], found("body", Ttl::Left(Duration::from_millis(1500))));
         check(&get, &["$0\r\n\r\n", ":0\r\n"], found("", Ttl::Left(Duration::ZERO)));
         check(&get, &["$-1\r\n", ":-2\r\n"], Ok(Reply::Absent(None)));
+        let asking = Request::Asking(Box::new(Request::Get(key())));
+        check(&asking, &["+OK\r\n", body, "+OK\r\n", ":-1\r\n"], found("body", Ttl::Unlimited));
+        check(&asking, &["+OK\r\n", body, ":-1\r\n"], Err(Unrelated));
         // Gone, or written, between the two.
         check(&get, &[body, ":-2\r\n"], Ok(Reply::Absent(None)));
         check(&get, &["$-1\r\n", ":1500\r\n"], Ok(Reply::Absent(None)));

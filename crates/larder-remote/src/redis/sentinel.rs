@@ -178,6 +178,12 @@ fn address(reply: &Value) -> Option<Address> {
         .then(|| Address::Tcp { host: host.to_ascii_lowercase(), port })
 }
 
+/// Whether this answer of a Sentinel names a master.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn names_master(bytes: &[u8]) -> bool {
+    ::redis::parse_redis_value(bytes).is_ok_and(|value| address(&value).is_some())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

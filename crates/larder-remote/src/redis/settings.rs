@@ -36,6 +36,8 @@ pub enum RedisPlace {
     Server(Address),
     /// Where a majority of the Sentinels says that it is.
     Sentinel(SentinelSettings),
+    /// Several, each with its share of the keys: some of them, by which the others are found.
+    Cluster(Vec<Address>),
 }
 
 /// Sentinels, and the master that they watch over.
@@ -56,6 +58,10 @@ impl fmt::Display for RedisPlace {
         match self {
             Self::Server(address) => address.fmt(f),
             Self::Sentinel(said) => write!(f, "sentinel:{}", said.master),
+            Self::Cluster(nodes) => match nodes.first() {
+                Some(first) => write!(f, "cluster:{first}"),
+                None => f.write_str("cluster"),
+            },
         }
     }
 }

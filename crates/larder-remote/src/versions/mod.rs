@@ -15,6 +15,7 @@
 //! Deliberately absent: how names are made of requests, and what a version decides.
 
 mod counters;
+mod links;
 mod name;
 mod reader_state;
 mod settings;
@@ -65,7 +66,7 @@ impl Versions {
     ) -> Result<Self, RemoteError> {
         let shared = Arc::new(SharedVersions::new());
         let (asks, asked) = mpsc::channel(WAITING_MAX);
-        let dial = Arc::new(Dial::new(&settings.server, names)?);
+        let dial = Arc::new(Dial::new(&settings.server, b"", names)?);
         thread::start(settings.clone(), dial, diagnostics, Arc::clone(&shared), asked)?;
         Ok(Self { shared, asks, settings })
     }

@@ -4,7 +4,7 @@
 //! with all names that wait by then as one. What is asked for meanwhile goes with the next: it may have been changed since the first was
 //! sent.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -15,14 +15,15 @@ use tokio::runtime::Builder;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
+use super::links::Links;
 use super::name::VersionName;
-use super::reader_state::{SharedVersions, TRACKING, VersionAsk, seconds};
+use super::reader_state::{SharedVersions, VersionAsk, seconds};
 use super::settings::VersionsSettings;
 use super::table::{Entered, Key};
 use super::version::{Version, VersionReading};
 use crate::clock;
 use crate::error::{Failure, RemoteError};
-use crate::redis::{CallError, Changed, Dial, Lists, RedisReply, Tracked};
+use crate::redis::{CallError, Changed, Dial, Lists, RedisReply};
 
 /// The longest version, in bytes.
 const TEXT_MAX: usize = 256;
@@ -40,8 +41,6 @@ const AGAIN_PAUSE: Duration = Duration::from_millis(20);
 const LATELY: Duration = Duration::from_secs(10);
 /// Keys that are touched as one.
 const TOUCHED_MAX: usize = 1000;
-/// The longest silence of the server. A reply may then be as late as a second and a half before anything is forgotten.
-const BEAT: Duration = Duration::from_millis(500);
 /// The first pause after a connection that could not be made, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 /// The server's time, where the field has nothing.
@@ -68,8 +67,7 @@ pub(super) fn start(
         .max_blocking_threads(BLOCKING_MAX)
         .build()
         .map_err(RemoteError::Thread)?;
-    let (changed, heard) = (Arc::default(), Instant::now());
-    let turns = Turns { settings, dial, diagnostics, shared, asked, changed, heard };
+    let turns = Turns { settings, dial, diagnostics, shared, asked, changed: Arc::default() };
     let run = move || {
         runtime.block_on(turns.run());
         runtime.shutdown_background();
@@ -85,8 +83,6 @@ struct Turns {
     asked: mpsc::Receiver<VersionAsk>,
     /// A change was told.
     changed: Arc<Notify>,
-    /// When the last call was answered.
-    heard: Instant,
 }
 
 /// Requests that wait, and the names of all of them.
@@ -130,11 +126,13 @@ impl Turns {
             let opened = timeout(limit, self.open()).await;
             let opened = opened.unwrap_or(Err(CallError::Failed(Failure::TimedOut)));
             let failure = match opened {
-                Ok(link) => {
+                Ok(mut links) => {
                     let began = Instant::now();
-                    let ended = self.serve(link).await;
+                    let ended = self.serve(&mut links).await;
                     self.shared.forget();
                     match ended {
+                        // The same versions lie elsewhere.
+                        Ok(_) if links.have_moved() => continue,
                         Ok(failure) if began.elapsed() >= LASTED => {
                             self.lost(&failure);
                             pause = PAUSE.0;
@@ -154,7 +152,7 @@ impl Turns {
         }
     }
 
-    async fn open(&self) -> Result<Tracked, CallError> {
+    async fn open(&self) -> Result<Links, CallError> {
         let (shared, notify) = (Arc::clone(&self.shared), Arc::clone(&self.changed));
         let changed: Changed = Arc::new(move |key| {
             match key {
@@ -163,7 +161,8 @@ impl Turns {
             }
             notify.notify_one();
         });
-        Tracked::open(&self.dial, (STRING_MAX, LISTS), changed).await
+        Links::open((&self.dial, self.settings.server.timeout), (STRING_MAX, LISTS), changed, &self.shared)
+            .await
     }
 
     /// Requests that come are told that nothing can be had.
@@ -210,19 +209,17 @@ impl Turns {
         }
     }
 
-    /// Works with a connection until it ends: for this reason.
-    async fn serve(&mut self, mut link: Tracked) -> Result<CallError, Over> {
-        if let Err(failure) = self.beat(&mut link).await {
-            return Ok(failure);
-        }
+    /// Works with connections until one ends: for this reason.
+    async fn serve(&mut self, links: &mut Links) -> Result<CallError, Over> {
         self.well();
         let (mut touched, mut again) = (Instant::now(), Instant::now());
         let mut begun = (Instant::now(), 0);
         loop {
             let mut batch = Batch::default();
+            let next_beat = links.next_beat();
             let done = tokio::select! {
                 biased;
-                failure = link.listen() => return Ok(failure),
+                failure = links.listen() => return Ok(failure),
                 ask = self.asked.recv() => {
                     batch.add(ask.ok_or(Over)?);
                     while !batch.is_full() && let Ok(ask) = self.asked.try_recv() {
@@ -233,25 +230,25 @@ impl Turns {
                     }
                     batch.begun.truncate((BEGUN_MAX - begun.1) as usize);
                     begun.1 += batch.begun.len() as u32;
-                    let done = self.carry_out(&mut link, batch).await;
+                    let done = self.carry_out(links, batch).await;
                     // Also where requests never run out.
                     match done {
                         Ok(()) if touched.elapsed() >= 2 * LATELY => {
                             touched = Instant::now();
-                            self.touch(&mut link).await
+                            self.touch(links).await
                         }
                         done => done,
                     }
                 }
                 () = told_again(&self.changed, again) => {
                     again = Instant::now() + AGAIN_PAUSE;
-                    self.read_again(&mut link).await
+                    self.read_again(links).await
                 }
                 () = sleep_until(touched + LATELY) => {
                     touched = Instant::now();
-                    self.touch(&mut link).await
+                    self.touch(links).await
                 }
-                () = sleep_until(self.heard + BEAT) => self.beat(&mut link).await,
+                () = sleep_until(next_beat) => links.beat().await,
             };
             if let Err(failure) = done {
                 return Ok(failure);
@@ -259,35 +256,21 @@ impl Turns {
         }
     }
 
-    /// One call. Each answer is a sign of life.
-    async fn call(&mut self, link: &mut Tracked, commands: &[Cmd]) -> Result<Vec<RedisReply>, CallError> {
-        let asked = clock::now();
-        let answers = link.ask(commands, TRACKING - BEAT).await?;
-        self.shared.alive(asked);
-        self.heard = Instant::now();
-        Ok(answers)
-    }
-
-    async fn beat(&mut self, link: &mut Tracked) -> Result<(), CallError> {
-        match self.call(link, &[cmd("PING")]).await?.pop() {
-            Some(RedisReply::Says(why)) => Err(CallError::Says(why)),
-            _ => Ok(()),
-        }
-    }
-
-    async fn carry_out(&mut self, link: &mut Tracked, batch: Batch) -> Result<(), CallError> {
+    async fn carry_out(&mut self, links: &mut Links, batch: Batch) -> Result<(), CallError> {
         let names = batch.waiting.iter().flat_map(|(names, _)| names).cloned().collect();
-        let readings = self.read(link, names, true).await?;
+        let readings = self.read(links, names, true).await?;
         for (names, reply) in batch.waiting {
             let reading = |name| readings.get(name).cloned().unwrap_or(VersionReading::Unknown);
             // Its request may have left.
             let _ = reply.send(names.iter().map(reading).collect());
         }
-        if !batch.begun.is_empty() {
-            let begin: Vec<Cmd> = batch.begun.iter().map(begin).collect();
-            let replies = self.call(link, &begin).await?;
-            for (name, reply) in batch.begun.iter().zip(&replies) {
-                if let RedisReply::Says(_) = reply {
+        for (node, begun) in by_node(batch.begun, |name| links.node_of(name.key())) {
+            let begin: Vec<Cmd> = begun.iter().map(begin).collect();
+            let Some(replies) = links.call(node, &begin).await? else { continue };
+            for (name, reply) in begun.iter().zip(&replies) {
+                if let RedisReply::Says(why) = reply
+                    && !links.is_redirection(why)
+                {
                     self.complain(name, reply);
                 }
             }
@@ -295,24 +278,27 @@ impl Turns {
         Ok(())
     }
 
-    async fn read_again(&mut self, link: &mut Tracked) -> Result<(), CallError> {
+    async fn read_again(&mut self, links: &mut Links) -> Result<(), CallError> {
         let since = seconds(clock::now().saturating_sub(LATELY));
         let forgotten = self.shared.table.forgotten(since, AGAIN_MAX);
-        self.read(link, forgotten, false).await.map(drop)
+        self.read(links, forgotten, false).await.map(drop)
     }
 
     /// A hash whose changes are told is not read any more, and would be the first that the server evicts.
-    async fn touch(&mut self, link: &mut Tracked) -> Result<(), CallError> {
+    async fn touch(&mut self, links: &mut Links) -> Result<(), CallError> {
         let since = seconds(clock::now().saturating_sub(LATELY));
         let keys = self.shared.table.used_keys(since, TOUCHED_MAX);
-        if keys.is_empty() {
-            return Ok(());
-        }
-        let mut touch = cmd("TOUCH");
-        keys.iter().for_each(|key| {
-            touch.arg(&**key);
-        });
-        if let Some(RedisReply::Says(why)) = self.call(link, &[touch]).await?.pop() {
+        let is_cluster = self.dial.cluster().is_some();
+        for (node, keys) in by_node(keys, |key| links.node_of(key)) {
+            // In a cluster a command has keys of one slot.
+            let at_once = if is_cluster { 1 } else { TOUCHED_MAX };
+            let touches: Vec<Cmd> = keys.chunks(at_once).map(touch).collect();
+            let replies = links.call(node, &touches).await?;
+            let said = replies.into_iter().flatten().find_map(|reply| match reply {
+                RedisReply::Says(why) if !links.is_redirection(&why) => Some(why),
+                _ => None,
+            });
+            let Some(why) = said else { continue };
             let label = &self.settings.server.place;
             self.diagnostics.warn(
                 "versions",
@@ -326,7 +312,7 @@ impl Turns {
     /// Reads these, each once.
     async fn read(
         &mut self,
-        link: &mut Tracked,
+        links: &mut Links,
         names: Vec<VersionName>,
         are_wanted: bool,
     ) -> Result<HashMap<VersionName, VersionReading>, CallError> {
@@ -349,12 +335,19 @@ impl Turns {
                 (group, key, seen)
             })
             .collect();
-        for groups in groups.chunks(BATCH_MAX) {
-            let commands: Vec<Cmd> = groups.iter().flat_map(|(group, ..)| commands(group)).collect();
-            let answers = self.call(link, &commands).await?;
-            // Each second one is that of `CLIENT CACHING YES`.
-            for ((group, key, seen), answers) in groups.iter().zip(answers.chunks(2)) {
-                self.note((group, key, *seen), (answers, are_wanted), &mut readings);
+        for (node, groups) in by_node(groups, |(group, ..)| links.node_of(group.first()?.key())) {
+            for groups in groups.chunks(BATCH_MAX) {
+                let commands: Vec<Cmd> = groups.iter().flat_map(|(group, ..)| commands(group)).collect();
+                let Some(answers) = links.call(node, &commands).await? else { continue };
+                // Each second one is that of `CLIENT CACHING YES`.
+                for ((group, key, seen), answers) in groups.iter().zip(answers.chunks(2)) {
+                    if let [_, RedisReply::Says(why)] = answers
+                        && links.is_redirection(why)
+                    {
+                        continue;
+                    }
+                    self.note((group, key, *seen), (answers, are_wanted), &mut readings);
+                }
             }
         }
         self.shared.table.tidy();
@@ -442,6 +435,17 @@ impl Turns {
     }
 }
 
+/// What belongs to each node. What belongs to none that is known is left out.
+fn by_node<T>(all: Vec<T>, node_of: impl Fn(&T) -> Option<usize>) -> BTreeMap<usize, Vec<T>> {
+    let mut nodes: BTreeMap<usize, Vec<T>> = BTreeMap::new();
+    for each in all {
+        if let Some(node) = node_of(&each) {
+            nodes.entry(node).or_default().push(each);
+        }
+    }
+    nodes
+}
+
 /// Waits for a change that is told, and at least until then.
 async fn told_again(changed: &Notify, until: Instant) {
     changed.notified().await;
@@ -476,6 +480,14 @@ fn commands(group: &[VersionName]) -> [Cmd; 2] {
         false => read.arg(fields),
     };
     [caching, read]
+}
+
+fn touch(keys: &[Box<[u8]>]) -> Cmd {
+    let mut touch = cmd("TOUCH");
+    keys.iter().for_each(|key| {
+        touch.arg(&**key);
+    });
+    touch
 }
 
 fn begin(name: &VersionName) -> Cmd {

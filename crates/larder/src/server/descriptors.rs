@@ -160,8 +160,9 @@ fn wanted(store: &larder_config::Store, workers: usize) -> Wanted {
     // To each server one of each worker, of the admin's thread and of the writer, and a probe.
     let servers = store.memcached.iter().map(|memcached| memcached.servers.len());
     let servers = servers.chain(store.redis.iter().map(|_| 1));
-    let sentinels = store.redis.iter().map(|redis| redis.server.sentinels());
-    let connections = servers.map(|servers| servers * (workers + 3)).chain(sentinels);
+    // Nodes of a cluster count as servers, as far as they are named.
+    let named = store.redis.iter().map(|redis| redis.server.named());
+    let connections = servers.chain(named).map(|servers| servers * (workers + 3));
     let connections = connections.map(|count| Wanted { least: count, most: count });
     Wanted::sum(disks.chain(files).chain(connections))
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use larder_config::{RedisPassword, RedisServer, SentinelAddress};
+use larder_config::{RedisNode, RedisPassword, RedisServer, SentinelAddress};
 use larder_remote::Address;
 use larder_remote::redis::{Password, RedisPlace, RedisSettings, SentinelSettings};
 use larder_tls::{ClientCertificate, TlsSettings};
@@ -15,6 +15,11 @@ pub(crate) fn settings(server: &RedisServer, timeout: Duration, max_object: u64)
                 RedisPlace::Server(Address::Tcp { host: host.clone(), port: *port })
             }
             larder_config::RedisPlace::Unix(path) => RedisPlace::Server(Address::Unix(path.clone())),
+            larder_config::RedisPlace::Cluster(nodes) => {
+                let address =
+                    |RedisNode { host, port }: &RedisNode| Address::Tcp { host: host.clone(), port: *port };
+                RedisPlace::Cluster(nodes.iter().map(address).collect())
+            }
             larder_config::RedisPlace::Sentinel { sentinels, master, user, password_file } => {
                 let address = |SentinelAddress { host, port }: &SentinelAddress| Address::Tcp {
                     host: host.clone(),

@@ -40,8 +40,8 @@ impl Request {
                 out.put_slice(b"delete ");
                 out.put_slice(key.as_bytes());
             }
-            // memcached counts what is read, and nothing else without a lifetime.
-            Self::Touch(_) | Self::NoOp => out.put_slice(b"mn"),
+            // memcached counts what is read, and nothing else without a lifetime. It has no clusters.
+            Self::Touch(_) | Self::NoOp | Self::Asking(_) => out.put_slice(b"mn"),
         }
         out.put_slice(LINE_END);
     }

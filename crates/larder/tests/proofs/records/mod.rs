@@ -6,6 +6,7 @@
 mod away;
 mod checked;
 mod damaged;
+mod in_cluster;
 mod led;
 mod over_tls;
 mod products;

@@ -1,0 +1,288 @@
+//! Which node of a Redis Cluster has which keys.
+//!
+//! In: some of its nodes. Out: the node of each slot, as more than half of the masters say. All that are known are asked each second, and
+//! whenever a node says that a slot is elsewhere. A node that is cut off knows the former state, so one answer alone is believed only
+//! where nothing is known yet. Between two rounds a slot follows what its node says of it (`MOVED`).
+//! A node has a number for as long as larder runs, which is its place among the servers of a store. Replicas are never read.
+//! One task has the connections ([`Cluster::watch`]). All others wait for what it finds.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use ::redis::cmd;
+use futures_util::future::join_all;
+use parking_lot::RwLock;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::login::LoggedIn;
+use super::reach::{LoginSettings, Reach};
+use super::scan::{Lists, Scanner};
+use super::slot::{SLOTS, slot_of};
+use super::slot_map::{SlotMap, Told, told};
+use crate::address::Address;
+
+/// Between two rounds, where nothing asks for one.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+/// Between two rounds at least.
+const PAUSE: Duration = Duration::from_millis(50);
+/// The longest string of a reply: the name of a host.
+const NAME_MAX: usize = 4096;
+/// The bounds of a reply: stretches of slots, each with its nodes and what there is to say of them.
+const LISTS: Lists = Lists { nested: 6, elements: 1 << 20, bytes: 16 << 20 };
+
+/// A connection to a node.
+type NodeLink = (Address, Option<LoggedIn>);
+
+/// See the head of the file.
+pub(crate) struct Cluster {
+    seeds: Vec<Address>,
+    account: Arc<LoginSettings>,
+    reach: Reach,
+    limit: Duration,
+    map: RwLock<SlotMap>,
+    begun: AtomicU64,
+    /// The last round that is over.
+    over: watch::Sender<u64>,
+    is_wanted: Notify,
+}
+
+/// Where a request has to go instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Redirect {
+    pub(crate) node: usize,
+    /// For this once, behind `ASKING`.
+    pub(crate) is_asking: bool,
+}
+
+impl Cluster {
+    pub(super) fn new(
+        seeds: Vec<Address>,
+        account: Arc<LoginSettings>,
+        reach: Reach,
+        limit: Duration,
+    ) -> Self {
+        let (map, over) = (RwLock::default(), watch::Sender::new(0));
+        let begun = AtomicU64::new(0);
+        Self { seeds, account, reach, limit, map, begun, over, is_wanted: Notify::new() }
+    }
+
+    /// The number of the node that has a key. `None` where none is known.
+    pub(crate) fn node_of(&self, key: &[u8]) -> Option<usize> {
+        self.map.read().owner(slot_of(key))
+    }
+
+    /// The address of a node.
+    pub(crate) fn address(&self, node: usize) -> Option<Address> {
+        self.map.read().nodes().get(node).cloned()
+    }
+
+    /// How many nodes have been known so far.
+    pub(crate) fn nodes(&self) -> usize {
+        self.map.read().nodes().len()
+    }
+
+    /// What a node says of a slot that it does not have: `MOVED 866 10.0.0.7:6379`, or `ASK ..` while it is on its way. `None` for all
+    /// else. What `MOVED` says holds from now on, and all nodes are asked soon.
+    pub(crate) fn redirected(&self, said: &str) -> Option<Redirect> {
+        let mut words = said.split(' ');
+        let kind = words.next().filter(|kind| ["MOVED", "ASK"].contains(kind))?;
+        let slot = words.next()?.parse().ok().filter(|slot| usize::from(*slot) < SLOTS)?;
+        let (host, port) = words.next()?.rsplit_once(':')?;
+        let address = Address::Tcp { host: host.to_ascii_lowercase(), port: port.parse().ok()? };
+        self.ask_soon();
+        let (mut map, is_asking) = (self.map.write(), kind == "ASK");
+        let node = map.number(&address)?;
+        if !is_asking {
+            map.moved(slot, node);
+        }
+        Some(Redirect { node: usize::from(node), is_asking })
+    }
+
+    /// Where the node of a key is.
+    ///
+    /// # Errors
+    /// None is known.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(super) async fn current(&self, key: &[u8]) -> io::Result<Address> {
+        // The sender is this value's own.
+        self.over.subscribe().wait_for(|over| *over > 0).await.map_err(io::Error::other)?;
+        self.known(key).ok_or_else(|| self.unknown())
+    }
+
+    /// Waits until any of it is known.
+    ///
+    /// # Errors
+    /// No node has told it.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(crate) async fn found(&self) -> io::Result<()> {
+        self.over.subscribe().wait_for(|over| *over > 0).await.map_err(io::Error::other)?;
+        match self.nodes() {
+            0 => Err(self.unknown()),
+            _ => Ok(()),
+        }
+    }
+
+    fn unknown(&self) -> io::Error {
+        self.ask_soon();
+        let (answered, of) = self.map.read().answered();
+        io::Error::other(format!(
+            "no node of the cluster is known to have its keys; {answered} of {of} answered"
+        ))
+    }
+
+    fn known(&self, key: &[u8]) -> Option<Address> {
+        self.node_of(key).and_then(|node| self.address(node))
+    }
+
+    /// Waits until the node of a key is another one.
+    pub(super) async fn left(&self, key: &[u8], address: &Address) {
+        let mut over = self.over.subscribe();
+        while self.known(key).is_none_or(|known| known == *address) {
+            if over.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Whether a majority says, in a round that has begun later than this call, that the node at this address has a key.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(super) async fn confirms(&self, key: &[u8], address: &Address) -> bool {
+        let last = self.begun.load(Ordering::Acquire);
+        self.ask_soon();
+        let round = self.over.subscribe().wait_for(|over| *over > last).await.is_ok();
+        round && self.map.read().named(slot_of(key)) == Some(address)
+    }
+
+    /// A round is to begin without waiting for its time.
+    pub(crate) fn ask_soon(&self) {
+        self.is_wanted.notify_one();
+    }
+
+    /// How often a slot has got another owner.
+    pub(crate) fn changes(&self) -> u64 {
+        self.map.read().changes()
+    }
+
+    /// Waits until that has happened since.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(crate) async fn changed(&self, since: u64) {
+        let mut over = self.over.subscribe();
+        while self.changes() == since {
+            if over.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Asks, for as long as it is polled. Never ends.
+    pub(crate) async fn watch(&self) {
+        let mut links: Vec<NodeLink> = Vec::new();
+        loop {
+            let number = self.begun.fetch_add(1, Ordering::AcqRel) + 1;
+            let masters = self.map.read().masters();
+            let is_new = masters.is_empty();
+            let asked = if is_new { self.seeds.clone() } else { masters };
+            let mut answers = self.ask_all(&asked, &mut links).await;
+            let mut of = asked.len();
+            if !is_new && answers.len() * 2 <= of {
+                // Where most of the masters have gone, the cluster may have others: the seeds may know.
+                let mut links = Vec::new();
+                let by_seeds = self.ask_all(&self.seeds, &mut links).await;
+                if by_seeds.len() * 2 > self.seeds.len() {
+                    (answers, of) = (by_seeds, self.seeds.len());
+                }
+            }
+            self.map.write().take(answers, (of, is_new));
+            self.over.send_replace(number);
+            if is_new && !self.map.read().masters().is_empty() {
+                // They have the word from now on.
+                continue;
+            }
+            sleep(PAUSE).await;
+            let _ = timeout(ASK_EVERY, self.is_wanted.notified()).await;
+        }
+    }
+
+    async fn ask_all(&self, asked: &[Address], links: &mut Vec<NodeLink>) -> Vec<Told> {
+        links.retain(|(address, _)| asked.contains(address));
+        for address in asked {
+            if !links.iter().any(|(known, _)| known == address) {
+                links.push((address.clone(), None));
+            }
+        }
+        let answers = join_all(links.iter_mut().map(|(address, link)| self.ask(address, link))).await;
+        answers.into_iter().flatten().collect()
+    }
+
+    /// What one node says. Its connection stays open as long as it answers.
+    async fn ask(&self, address: &Address, link: &mut Option<LoggedIn>) -> Option<Told> {
+        let until = Instant::now() + self.limit;
+        let mut opened = match link.take() {
+            Some(opened) => opened,
+            None => {
+                let scanner = Scanner::with_lists(NAME_MAX, LISTS);
+                let opening = self.reach.open(address, &self.account, scanner, None);
+                timeout(self.limit, opening).await.ok()?.ok()?
+            }
+        };
+        let mut question = cmd("CLUSTER");
+        question.arg("SLOTS");
+        let reply = opened.ask(&question, until).await.ok()?;
+        *link = Some(opened);
+        told(&reply, address)
+    }
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cluster({:?})", self.seeds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn at(port: u16) -> Address {
+        Address::Tcp { host: "n".to_owned(), port }
+    }
+
+    #[test]
+    fn a_redirection_is_followed_and_moved_is_remembered() {
+        let reach = Reach::new(Arc::new(crate::SystemNames), None);
+        let account = Arc::new(LoginSettings { user: None, password: None, database: 0 });
+        let cluster = Cluster::new(vec![at(9)], account, reach, Duration::from_secs(1));
+        let slot = slot_of(b"key");
+        assert_eq!(cluster.node_of(b"key"), None);
+        let moved = cluster.redirected(&format!("MOVED {slot} n:1")).unwrap();
+        assert_eq!((moved.node, moved.is_asking, cluster.node_of(b"key")), (0, false, Some(0)));
+        let asked = cluster.redirected(&format!("ASK {slot} n:2")).unwrap();
+        assert_eq!((asked.node, asked.is_asking, cluster.node_of(b"key")), (1, true, Some(0)));
+        assert_eq!(cluster.address(1), Some(at(2)));
+        for said in [
+            "",
+            "MOVED",
+            "MOVED x n:1",
+            "MOVED 16384 n:1",
+            "MOVED 1 n",
+            "MOVED 1 n:x",
+            "ERR no",
+            "LOADING 1 n:1",
+        ] {
+            assert_eq!(cluster.redirected(said), None, "{said}");
+        }
+    }
+}
