@@ -39,6 +39,7 @@ mod symfony;
 mod tally;
 mod validator;
 mod verdaccio;
+mod versioned_pages;
 mod video;
 mod webdriver;
 mod wordpress;
@@ -77,6 +78,7 @@ const APPLICATIONS: &[Application] = &[
     Application { name: "api", packages: api::PACKAGES, run: api::run },
     Application { name: "validator", packages: validator::PACKAGES, run: validator::run },
     Application { name: "symfony", packages: symfony::PACKAGES, run: symfony::run },
+    Application { name: "versioned-pages", packages: versioned_pages::PACKAGES, run: versioned_pages::run },
 ];
 
 /// What the command line takes: every name, and `all`.
