@@ -144,14 +144,14 @@ pub(crate) fn run(kit: &Kit, scenarios: &[Scenario<'_>], pace: Pace) -> Result<O
 /// The origin of a scenario, while it runs.
 enum Origins {
     Counting(Origin),
-    Fixed(Contender),
+    Fixed(Box<Contender>),
 }
 
 impl Origins {
     fn start(kit: &Kit, behind: &Behind) -> Result<Self> {
         Ok(match behind {
             Behind::Counting => Self::Counting(Origin::start()?),
-            Behind::Fixed(answer) => Self::Fixed(floor::origin(kit, answer)?),
+            Behind::Fixed(answer) => Self::Fixed(Box::new(floor::origin(kit, answer)?)),
         })
     }
 
@@ -194,7 +194,7 @@ fn measure(kit: &Kit, scenario: &Scenario<'_>, pace: Pace) -> Result<Measured> {
                 "{}, round {round}, {}: {:.2} us CPU per request, {:.0} requests/s, p99 {:.0} us",
                 scenario.name, row.name, run.cpu_us_per_request, run.driven.requests_per_s, run.driven.p99_us
             );
-            figures.resident_bytes = contender.server.resident_bytes();
+            figures.resident_bytes = contender.resident_bytes();
             figures.runs.push(run);
         }
         // Another one comes first in the next round: whom a server follows may matter to it.
@@ -263,12 +263,12 @@ fn one_try(
     let (load, request) = (&scenario.load, row.request(scenario));
     let before = verify(contender, scenario, &request)?;
     let asked = origin.asked()?;
-    let (cpu, origin_cpu, moment) = (contender.server.cpu_time(), origin.cpu_time(), Moment::now()?);
+    let (cpu, origin_cpu, moment) = (contender.cpu_time(), origin.cpu_time(), Moment::now()?);
     let mut driven = drive(&kit.root, load, &request, contender.address, length)?;
     let (passed, origin_cpu) = (moment.passed()?, origin.cpu_time().saturating_sub(origin_cpu));
     let origin_requests = origin.asked()?.saturating_sub(asked);
     wait(row.clears_up);
-    let cpu = contender.server.cpu_time().saturating_sub(cpu);
+    let cpu = contender.cpu_time().saturating_sub(cpu);
     let after = verify(contender, scenario, &request)?;
     contender.server.still_runs()?;
     right_bytes(&driven, load, [&before, &after])?;

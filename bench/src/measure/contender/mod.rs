@@ -47,6 +47,8 @@ pub(crate) struct Contender {
     /// Ends before the server does.
     _beside: Option<Box<dyn Any + Send + Sync>>,
     pub(crate) server: Server,
+    /// Belongs to it, and its CPU time and memory count as this server's.
+    server_beside: Option<Server>,
     last_check: Option<Check>,
     _folder: Option<TempDir>,
 }
@@ -70,6 +72,21 @@ impl Contender {
     /// Has it something beside it for as long as it runs, be it on turn or not.
     pub(crate) fn with_beside(self, beside: impl Send + Sync + 'static) -> Self {
         Self { _beside: Some(Box::new(beside)), ..self }
+    }
+
+    /// Has it another server beside it, which is a part of the same setup.
+    pub(crate) fn with_server_beside(self, server: Server) -> Self {
+        Self { server_beside: Some(server), ..self }
+    }
+
+    /// User and system time so far, with that of a server beside it.
+    pub(crate) fn cpu_time(&self) -> Duration {
+        self.server.cpu_time() + self.server_beside.as_ref().map(Server::cpu_time).unwrap_or_default()
+    }
+
+    /// What is in memory, with that of a server beside it.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        self.server.resident_bytes() + self.server_beside.as_ref().map_or(0, Server::resident_bytes)
     }
 
     /// What is to be true of it after its last run as well, where its row says anything.
@@ -279,7 +296,16 @@ pub(crate) fn start(name: &str, address: SocketAddr, command: &mut Command) -> R
     let mut server = Server::start(name, command)?;
     server.wait_for(address, READY_MAX)?;
     let name = name.to_owned();
-    Ok(Contender { name, address, admin: None, _beside: None, server, last_check: None, _folder: None })
+    Ok(Contender {
+        name,
+        address,
+        admin: None,
+        _beside: None,
+        server,
+        server_beside: None,
+        last_check: None,
+        _folder: None,
+    })
 }
 
 /// Puts what the origin would answer for these targets (paths that end in a length) below `folder`, for servers of

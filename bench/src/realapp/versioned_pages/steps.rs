@@ -220,32 +220,20 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// The version of a page is lost.
+    /// The version of a page is lost, and begins again at numbers that it had before.
     fn lose_field(&mut self, target: &'static str) -> Result<()> {
-        let had = self.system.ask(&["HDEL", HASH, target])? == "1";
+        self.system.ask(&["HDEL", HASH, target])?;
+        self.lost.insert(target);
         self.counts.fields += 1;
-        if had { self.see_loss(target) } else { Ok(()) }
+        Ok(())
     }
 
     /// All versions are lost, and the bodies are not.
     fn lose_hash(&mut self) -> Result<()> {
-        let had = self.system.ask(&["HKEYS", HASH])?;
         self.system.ask(&["DEL", HASH])?;
+        self.lost.extend(PAGES);
         self.counts.hashes += 1;
-        let had: BTreeSet<&str> = had.lines().collect();
-        for target in PAGES.into_iter().filter(|target| had.contains(target)) {
-            self.see_loss(target)?;
-        }
         Ok(())
-    }
-
-    /// A version that begins again at numbers it had before is told from these only by one who has seen that it was missing. The application
-    /// sets it again in the same request.
-    fn see_loss(&mut self, target: &'static str) -> Result<()> {
-        self.lost.insert(target);
-        self.until_told(target, |walk, answer| {
-            Ok(walk.is_current_or_down(target, answer)? && !answer.is_hit())
-        })
     }
 
     fn turn_site(&mut self) -> Result<()> {
