@@ -309,7 +309,6 @@ impl<'a> Walk<'a> {
         row("changes, each of two pages (with the site down)", format!("{changes} ({while_down})"))?;
         let behind = format!("{behind} (longest {} ms)", longest_behind.as_millis());
         row("answers of larder before it was told of a change", behind)?;
-        row("older than the last change after that, through either", "0".to_owned())?;
         row("lost: bodies, fields, the whole hash", format!("{bodies}, {fields}, {hashes}"))?;
         row("times the application was down", downs.to_string())?;
         Ok(table)
