@@ -14,6 +14,9 @@ use crate::known::{Known, over_at};
 use crate::own::{OwnPurge, OwnPurges};
 use crate::receipt::SharedPurge;
 
+/// A purge that has waited so many looks is looked after less often: each further look takes a quarter of the time before.
+const LOOKS_MIN: u32 = 4;
+
 /// What a member is.
 #[derive(Clone, Debug)]
 pub struct MemberSettings {
@@ -432,7 +435,8 @@ impl<W: Clone> Member<W> {
         let MemberSettings { renew_every, look_every, .. } = self.settings;
         // The longer the newest one has waited, the less often.
         let waited = self.own.newest_placed_at().map(|at| now.saturating_sub(at));
-        self.next_look = now + waited.map_or(renew_every, |waited| waited.clamp(look_every, renew_every));
+        self.next_look =
+            now + waited.map_or(renew_every, |waited| (waited / LOOKS_MIN).clamp(look_every, renew_every));
     }
 
     /// Completes what all have applied that may use copies. What is known of them was so at `sent`, and the server was this log's then.

@@ -3,6 +3,15 @@
 /// The word for a hit on a plain file that somebody put there, or changed.
 pub(crate) const BY_HAND: &str = "by-hand";
 
+/// The word for a hit on a response that another larder has fetched, which came from Redis for this request.
+pub(crate) const REMOTE: &str = "remote";
+
+/// The word for a hit on a response that another larder has fetched meanwhile, for which this request has waited.
+pub(crate) const ELSEWHERE: &str = "elsewhere";
+
+/// The word for a validation of what is stored because this larder has no lease of its fleet.
+pub(crate) const NO_LEASE: &str = "no-lease";
+
 /// The word for a page that was put together of a template and its fragments.
 pub(crate) const ASSEMBLED: &str = "assembled";
 

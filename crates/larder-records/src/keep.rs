@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use larder_cache::StoredHead;
 use larder_remote::Offered;
-use larder_tier::{CacheKey, Entry, Fill, Keep};
+use larder_tier::{CacheKey, Entry, Keep};
 
 use crate::known::Pieces;
 use crate::random::draw;
@@ -31,19 +31,6 @@ const HEAD_MAX_BYTES: usize = PART_MAX_BYTES - INLINE_MAX_BYTES - 4096;
 const CHUNK_MIN_BYTES: usize = 64 << 10;
 
 impl Keep<HttpCaching> for Records {
-    /// It is no place for what memory has no room for.
-    fn takes(&self, _key: &CacheKey, _head: Option<&StoredHead>) -> bool {
-        false
-    }
-
-    fn max_object(&self) -> u64 {
-        0
-    }
-
-    fn begin_fill(self: Arc<Self>, _key: &CacheKey, _declared: Option<u64>) -> Option<Box<dyn Fill>> {
-        None
-    }
-
     fn put(self: Arc<Self>, entry: &Entry<'_, StoredHead>) {
         let varies = !entry.head.vary.names().is_empty();
         let own = self.names.of_key(entry.key);

@@ -3,41 +3,20 @@
 //! **Invariant**: a walk through everything that is stored learns that there is more than it has seen. So no predicate is forgotten
 //! that a record may still have to be compared with.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use larder_cache::StoredHead;
 use larder_http::time::Now;
 use larder_tier::cursor::NoCursor;
-use larder_tier::tier::{ListedEntry, TierPage};
+use larder_tier::tier::TierPage;
 use larder_tier::{CacheKey, HeldBack, Inspect};
 
 use crate::refusals::NotShared;
 use crate::{HttpCaching, Records};
 
-/// The cursor of the only page, which is empty.
-const ONLY_PAGE: &str = "0";
-
 impl Inspect<HttpCaching> for Records {
     fn letter(&self) -> char {
         'r'
-    }
-
-    fn first_page(&self) -> String {
-        ONLY_PAGE.to_owned()
-    }
-
-    fn page(
-        self: Arc<Self>,
-        from: &str,
-        _most: usize,
-        _now: Now,
-        _wanted: &dyn Fn(&[u8]) -> bool,
-    ) -> Result<TierPage<StoredHead>, NoCursor> {
-        match from {
-            ONLY_PAGE => Ok(TierPage::default()),
-            _ => Err(NoCursor),
-        }
     }
 
     fn every_page(
@@ -47,14 +26,6 @@ impl Inspect<HttpCaching> for Records {
         now: Now,
     ) -> Result<TierPage<StoredHead>, NoCursor> {
         Ok(TierPage { unseen: 1, ..self.page(from, most, now, &|_| true)? })
-    }
-
-    fn under(self: Arc<Self>, _key: &CacheKey, _now: Now) -> Vec<ListedEntry<StoredHead>> {
-        Vec::new()
-    }
-
-    fn directories(&self) -> Vec<PathBuf> {
-        Vec::new()
     }
 
     fn would_hold_back(&self, key: &CacheKey, head: &StoredHead) -> Option<HeldBack> {

@@ -43,16 +43,22 @@ pub type WantedHosts = dyn Fn(&str) -> bool + Send + Sync;
 /// Hears how many responses were removed since it was called last.
 pub type CountRemoved = dyn Fn(u64) + Send + Sync;
 
-/// Storing.
+/// Storing. Without more it is no place for what memory has no room for: it takes no body while that arrives.
 pub trait Keep<V: Vocabulary> {
     /// Whether it keeps a response with this head under `key`; without one, a body of which no more is known.
-    fn takes(&self, key: &CacheKey, head: Option<&V::Head>) -> bool;
+    fn takes(&self, _key: &CacheKey, _head: Option<&V::Head>) -> bool {
+        false
+    }
 
     /// The largest body taken, in bytes.
-    fn max_object(&self) -> u64;
+    fn max_object(&self) -> u64 {
+        0
+    }
 
     /// Where the chunks of a body under `key` go while it arrives; `None` where it takes none now.
-    fn begin_fill(self: Arc<Self>, key: &CacheKey, declared: Option<u64>) -> Option<Box<dyn Fill>>;
+    fn begin_fill(self: Arc<Self>, _key: &CacheKey, _declared: Option<u64>) -> Option<Box<dyn Fill>> {
+        None
+    }
 
     /// Goes on with a body of which it has the chunks of these numbers as `part`; `each` is told where they lie. `None` where that is
     /// not in here, or not all there any more.
@@ -309,13 +315,19 @@ impl<H> Default for TierPage<H> {
     }
 }
 
-/// For people: what lies there, where, and why not. Nothing of it counts as use.
+/// The cursor of the only page of a tier without a listing.
+const ONLY_PAGE: &str = "0";
+
+/// For people: what lies there, where, and why not. Nothing of it counts as use. Without more nothing can be listed, and it has no
+/// directory.
 pub trait Inspect<V: Vocabulary> {
     /// Stands before a cursor of this kind of tier: a lower-case letter of its own, and not `m`, which is memory's.
     fn letter(&self) -> char;
 
     /// The cursor of the first page.
-    fn first_page(&self) -> String;
+    fn first_page(&self) -> String {
+        ONLY_PAGE.to_owned()
+    }
 
     /// The next responses whose key's base is `wanted`, at most `most`, from where a page before ended. Waits for the disks.
     ///
@@ -324,10 +336,15 @@ pub trait Inspect<V: Vocabulary> {
     fn page(
         self: Arc<Self>,
         from: &str,
-        most: usize,
-        now: Now,
-        wanted: &dyn Fn(&[u8]) -> bool,
-    ) -> Result<TierPage<V::Head>, NoCursor>;
+        _most: usize,
+        _now: Now,
+        _wanted: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<TierPage<V::Head>, NoCursor> {
+        match from {
+            ONLY_PAGE => Ok(TierPage::default()),
+            _ => Err(NoCursor),
+        }
+    }
 
     /// The same for a walk that must miss nothing: every copy of a response, wherever it is moved meanwhile. What was put in after
     /// the walk began may be missing.
@@ -339,7 +356,9 @@ pub trait Inspect<V: Vocabulary> {
     }
 
     /// Everything under the base of `key`, whatever its variant. Waits for the disks.
-    fn under(self: Arc<Self>, key: &CacheKey, now: Now) -> Vec<ListedEntry<V::Head>>;
+    fn under(self: Arc<Self>, _key: &CacheKey, _now: Now) -> Vec<ListedEntry<V::Head>> {
+        Vec::new()
+    }
 
     /// Whether a listing of it meets the response of this identity.
     fn lists(&self, _key: &CacheKey, _identity: u64) -> bool {
@@ -352,7 +371,9 @@ pub trait Inspect<V: Vocabulary> {
     }
 
     /// Where it keeps things.
-    fn directories(&self) -> Vec<PathBuf>;
+    fn directories(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
 
     /// What would keep a response with this head from being written here.
     fn would_hold_back(&self, key: &CacheKey, head: &V::Head) -> Option<HeldBack>;
@@ -411,7 +432,7 @@ pub struct TierCaps {
     pub max_object: u64,
 }
 
-/// The owner's side.
+/// The owner's side. Without more it has nothing on this machine: no directories, no files, nothing that waits to be written here.
 pub trait Run {
     /// What is to be opened is opened without being used, and `look` sees what each directory knows: its highest number and its
     /// notes. [`open`](Self::open) follows. Waits for the disks.
@@ -419,7 +440,7 @@ pub trait Run {
 
     /// What is to be opened is opened, and what it remembers is taken over. Where it is not believed, or not admitted, nothing is
     /// used of what it holds. What comes later is admitted as well. Waits for the disks.
-    fn open(&self, admit: &Arc<Admit>, is_believed: bool);
+    fn open(&self, _admit: &Arc<Admit>, _is_believed: bool) {}
 
     /// It hears of every invalidation from now on, and `number` is that of the last one. What was removed before without it is not known
     /// here.
@@ -439,10 +460,10 @@ pub trait Run {
     fn take_stock(&self) {}
 
     /// From now on its queues may borrow there.
-    fn borrow_from(&self, backlog: &Arc<Backlog>);
+    fn borrow_from(&self, _backlog: &Arc<Backlog>) {}
 
     /// From now on it may have so many files open.
-    fn limit_files(&self, files: usize);
+    fn limit_files(&self, _files: usize) {}
 
     /// Whether all that was asked for before this call is done: what was to be stored lies where a walk meets it, and what was to
     /// go is gone. Waits for that within a bound; for a thread that may.
@@ -457,10 +478,14 @@ pub trait Run {
     fn close(&self);
 
     /// The figures, by directory.
-    fn figures(&self) -> Vec<DirectoryFigures>;
+    fn figures(&self) -> Vec<DirectoryFigures> {
+        Vec::new()
+    }
 
     /// What is worth a line of log, once; `store` is what the lines call the store.
-    fn take_event(&self, store: &str) -> Option<TierEvent>;
+    fn take_event(&self, _store: &str) -> Option<TierEvent> {
+        None
+    }
 
     /// What was not as it should be when it was opened.
     fn findings(&self) -> Vec<String> {

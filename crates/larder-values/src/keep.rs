@@ -10,25 +10,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use larder_cache::StoredHead;
 use larder_http::authority::Authority;
-use larder_tier::{CacheKey, Entry, Fill, Keep, TargetUri};
+use larder_tier::{CacheKey, Entry, Keep, TargetUri};
 
 use crate::format::{self, NotWritten};
 use crate::{HttpCaching, Values};
 
 impl Keep<HttpCaching> for Values {
-    /// It is no place for what memory has no room for.
-    fn takes(&self, _key: &CacheKey, _head: Option<&StoredHead>) -> bool {
-        false
-    }
-
-    fn max_object(&self) -> u64 {
-        0
-    }
-
-    fn begin_fill(self: Arc<Self>, _key: &CacheKey, _declared: Option<u64>) -> Option<Box<dyn Fill>> {
-        None
-    }
-
     fn put(self: Arc<Self>, entry: &Entry<'_, StoredHead>) {
         let Ok(name) = self.name_to_write(entry.key) else { return };
         let base = (entry.key.base(), entry.key.hash());

@@ -5,13 +5,11 @@
 //! A store that no config has named for a while may have missed invalidations. It is believed all the same: nobody could tell its
 //! values from others, and most of them are the application's own affair.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use larder_tier::Run;
-use larder_tier::backlog::Backlog;
-use larder_tier::tier::{Admit, DirectoryFigures, TierEvent};
+use larder_tier::tier::TierEvent;
 
 use crate::Values;
 
@@ -19,18 +17,8 @@ use crate::Values;
 const CLOSE_MAX: Duration = Duration::from_secs(10);
 
 impl Run for Values {
-    fn open(&self, _admit: &Arc<Admit>, _is_believed: bool) {}
-
-    fn borrow_from(&self, _backlog: &Arc<Backlog>) {}
-
-    fn limit_files(&self, _files: usize) {}
-
     fn close(&self) {
         self.servers.drained(CLOSE_MAX);
-    }
-
-    fn figures(&self) -> Vec<DirectoryFigures> {
-        Vec::new()
     }
 
     fn take_event(&self, store: &str) -> Option<TierEvent> {

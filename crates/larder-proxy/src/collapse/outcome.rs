@@ -39,6 +39,8 @@ pub(crate) enum FlightOutcome {
     NotForOthers,
     /// Something was stored before the fetch began: nothing was asked.
     Overtaken,
+    /// The same, by another larder that has fetched it.
+    FetchedElsewhere,
     /// There is no answer, and this is why.
     Failed(Failure),
     /// The fetch ended without an outcome.
@@ -58,7 +60,7 @@ impl FlightOutcome {
                 lead.is_not_shared()
             }
             Self::StandIn { .. } | Self::Failed(_) => lead.fails(),
-            Self::Confirmed { .. } | Self::Overtaken | Self::Lost => {}
+            Self::Confirmed { .. } | Self::Overtaken | Self::FetchedElsewhere | Self::Lost => {}
         }
     }
 
@@ -78,6 +80,7 @@ impl FlightOutcome {
             Self::Passed(_) | Self::Unshared => Self::Unshared,
             Self::NotForOthers => Self::NotForOthers,
             Self::Overtaken => Self::Overtaken,
+            Self::FetchedElsewhere => Self::FetchedElsewhere,
             Self::Failed(failure) => Self::Failed(*failure),
             Self::Lost => Self::Lost,
         }

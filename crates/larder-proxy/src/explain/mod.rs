@@ -39,7 +39,7 @@ use larder_http::message::RequestHead;
 use smallvec::SmallVec;
 
 use crate::decision::{Counters, Facts, Next, next};
-use crate::detail::UPGRADE_IS_OFF;
+use crate::detail::{NO_LEASE, UPGRADE_IS_OFF};
 use crate::facts::{self, Carried};
 use crate::failure::Failure;
 use crate::invalidation::Judge;
@@ -303,7 +303,11 @@ impl Walk<'_> {
 
     fn asking(&self, key: &larder_store::CacheKey, miss: Miss, under: &Under, alone: bool) -> Outlook {
         let not_known = self.not_known().map(NotKnown::token);
-        let detail = not_known.or(miss.invalidated.map(ValidateReason::token));
+        let of_validation = |reason: ValidateReason| match self.lacks_lease(reason) {
+            true => NO_LEASE,
+            false => reason.token(),
+        };
+        let detail = not_known.or(miss.invalidated.map(of_validation));
         let status = CacheStatus { detail, ..CacheStatus::new(Outcome::Forwarded(miss.forward)) };
         let (verdict, reason) = self.why_ask(&miss, under);
         let mut outlook = self.settled(verdict, reason, status);
@@ -343,6 +347,11 @@ impl Walk<'_> {
         }
     }
 
+    /// Whether a response is in doubt because this larder does not hear from its fleet.
+    fn lacks_lease(&self, reason: ValidateReason) -> bool {
+        reason == ValidateReason::BelowFloor && !self.worker.proxy.heed_lease()
+    }
+
     fn why_ask(&self, miss: &Miss, under: &Under) -> (Course, Reason) {
         if let Some(not_known) = self.not_known() {
             let course = if miss.selected.is_some() { Course::Validate } else { Course::Fetch };
@@ -354,6 +363,10 @@ impl Walk<'_> {
         if let Some(Reuse::Validate(reason)) =
             of_selected.map(|of| miss.invalidated.map_or(of, Reuse::Validate))
         {
+            if self.lacks_lease(reason) {
+                let sentence = "This larder has no lease of its fleet, so the origin is asked before what is stored is used.";
+                return (Course::Validate, Reason::new(NO_LEASE, sentence, CONFIGURATION));
+            }
             let reason = Reason::new(reason.token(), reason.sentence(), reason.section());
             return (Course::Validate, reason);
         }

@@ -65,7 +65,7 @@ pub(super) async fn wait(task: &FetchTask, guard: &mut FlightGuard) -> Elsewhere
     match led {
         Led::Mine(lead) => guard.leads_for_all(lead),
         Led::Found if is_usable(task, guard) => {
-            guard.conclude(FlightOutcome::Overtaken);
+            guard.conclude(FlightOutcome::FetchedElsewhere);
             return Elsewhere::Over;
         }
         Led::Found | Led::Alone => {}

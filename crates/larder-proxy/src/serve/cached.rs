@@ -23,6 +23,7 @@ use super::reply;
 use super::used::{Used, answered};
 use crate::collapse::{FlightOutcome, FlightRequest, Follower, Role, SharedResponse};
 use crate::decision::{Counters, Facts, Next, WaitResult, next};
+use crate::detail::{ELSEWHERE, NO_LEASE, REMOTE};
 use crate::exchange::{Exchange, Reply};
 use crate::facts;
 use crate::failure::Failure;
@@ -79,6 +80,8 @@ struct CachedRequest<'a> {
     /// How often its URL was asked for, as it was counted once; see [`facts::uses`].
     uses: Option<Option<u8>>,
     went_alone: bool,
+    /// How another larder's response came to this one, where it has.
+    from_others: Option<&'static str>,
 }
 
 /// Looks, where that has not been done, and where it is not enough, asks the origin once for all who wait.
@@ -129,9 +132,19 @@ impl<'a> CachedRequest<'a> {
             }
         };
         let counters = facts::counters(&exchange.asked.head, &settings);
-        let (uses, went_alone) = (None, false);
-        let mut request =
-            Self { context, exchange, interims, settings, key, arrived, counters, uses, went_alone };
+        let (uses, went_alone, from_others) = (None, false, None);
+        let mut request = Self {
+            context,
+            exchange,
+            interims,
+            settings,
+            key,
+            arrived,
+            counters,
+            uses,
+            went_alone,
+            from_others,
+        };
         let step = missing.map_or(Step::Look, |missing| request.after_miss(missing));
         (request, step)
     }
@@ -168,7 +181,11 @@ impl<'a> CachedRequest<'a> {
             return Step::Look;
         }
         match recalled {
-            Some(found) => self.use_or_miss(found, now),
+            Some(found) => {
+                // A store with records has nothing else behind its memory.
+                self.from_others = self.settings.store.asks_for_records().then_some(REMOTE);
+                self.use_or_miss(found, now)
+            }
             // What memory has counts from now on, as it is.
             None if missing.miss.asks_first => Step::Look,
             None => self.use_or_miss(Err(missing.miss), now),
@@ -177,10 +194,13 @@ impl<'a> CachedRequest<'a> {
 
     fn use_or_miss(&mut self, mut found: Result<Used, Miss>, now: Now) -> Step {
         loop {
-            let used = match found.or_else(|miss| self.look_at(now).missed(miss, self.counters)) {
+            let mut used = match found.or_else(|miss| self.look_at(now).missed(miss, self.counters)) {
                 Ok(used) => used,
                 Err(missing) => return self.after_miss(missing),
             };
+            if let Used::Stored { detail: detail @ None, .. } = &mut used {
+                *detail = self.from_others;
+            }
             if let Some(reply) = answered(&self.context, self.exchange, (used, now)) {
                 return Step::Reply(Box::new(reply));
             }
@@ -304,6 +324,9 @@ impl<'a> CachedRequest<'a> {
         }
         if let Some(outcome) = &outcome {
             self.begin_versions(outcome);
+            if matches!(outcome, FlightOutcome::FetchedElsewhere) {
+                self.from_others = Some(ELSEWHERE);
+            }
         }
         let waiting = WaitingRequest { key: &self.key, miss: &miss, arrived: self.arrived, since };
         let taken = match outcome {
@@ -335,7 +358,11 @@ impl<'a> CachedRequest<'a> {
 
     fn answer(&self, mut reply: Box<Reply>, miss: &Miss) -> Step {
         let not_known = self.exchange.asked.versions_not_known();
-        let why = not_known.map(NotKnown::token).or(miss.invalidated.map(ValidateReason::token));
+        let of_validation = |reason: ValidateReason| match reason {
+            ValidateReason::BelowFloor if !self.context.worker.proxy.heed_lease() => NO_LEASE,
+            reason => reason.token(),
+        };
+        let why = not_known.map(NotKnown::token).or(miss.invalidated.map(of_validation));
         let detail = &mut reply.status.detail;
         *detail = detail.or(self.went_alone.then_some(COLLAPSE_WAIT)).or(why);
         if miss.invalidated == Some(ValidateReason::Invalidated) && not_known.is_none() {

@@ -55,7 +55,7 @@ pub(super) fn take(
             let has_cookie = larder_cache::has_personal_cookie(&exchange.asked.head, policy);
             return Err(WaitResult::NotForOthers { has_cookie });
         }
-        FlightOutcome::Overtaken => return Err(WaitResult::Unfit),
+        FlightOutcome::Overtaken | FlightOutcome::FetchedElsewhere => return Err(WaitResult::Unfit),
         FlightOutcome::Lost => return Err(WaitResult::Lost),
         FlightOutcome::Failed(failure) => {
             reply::stale_or_failed(worker, exchange, (waiting.key, miss), failure, status)

@@ -44,7 +44,7 @@ pub use settings::FleetSettings;
 
 /// Between two renewals of the lease, and before the next try after a failure.
 const RENEW_EVERY: Duration = Duration::from_secs(1);
-/// The first look at the others after a purge; each further one takes as long as all before.
+/// The first looks at the others after a purge; later ones come less often.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// The longest that leaving is waited for.

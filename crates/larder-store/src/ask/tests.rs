@@ -2,18 +2,15 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::Duration;
 
 use larder_cache::StoredHead;
 use larder_http::time::Clock;
-use larder_tier::backlog::Backlog;
-use larder_tier::cursor::NoCursor;
 use larder_tier::fill::BoxFuture;
 use larder_tier::rank::{Rank, RankedMutex};
-use larder_tier::tier::{Admit, DirectoryFigures, ListedEntry, TierEvent, TierPage};
-use larder_tier::{Ask, Fill, Find, HeldBack, Inspect, Invalidate, Keep, Note, Run};
+
+use larder_tier::{Ask, Find, HeldBack, Inspect, Invalidate, Keep, Note, Run};
 use tokio::sync::Semaphore;
 
 use super::*;
@@ -113,18 +110,6 @@ impl Find<HttpCaching> for ScriptedTier {
 }
 
 impl Keep<HttpCaching> for ScriptedTier {
-    fn takes(&self, _key: &CacheKey, _head: Option<&StoredHead>) -> bool {
-        false
-    }
-
-    fn max_object(&self) -> u64 {
-        0
-    }
-
-    fn begin_fill(self: Arc<Self>, _key: &CacheKey, _declared: Option<u64>) -> Option<Box<dyn Fill>> {
-        None
-    }
-
     fn forget(&self, _key: &CacheKey, _identity: u64) {}
 }
 
@@ -143,28 +128,6 @@ impl Inspect<HttpCaching> for ScriptedTier {
         't'
     }
 
-    fn first_page(&self) -> String {
-        String::new()
-    }
-
-    fn page(
-        self: Arc<Self>,
-        _from: &str,
-        _most: usize,
-        _now: Now,
-        _wanted: &dyn Fn(&[u8]) -> bool,
-    ) -> Result<TierPage<StoredHead>, NoCursor> {
-        Ok(TierPage::default())
-    }
-
-    fn under(self: Arc<Self>, _key: &CacheKey, _now: Now) -> Vec<ListedEntry<StoredHead>> {
-        Vec::new()
-    }
-
-    fn directories(&self) -> Vec<PathBuf> {
-        Vec::new()
-    }
-
     fn would_hold_back(&self, _key: &CacheKey, _head: &StoredHead) -> Option<HeldBack> {
         None
     }
@@ -175,21 +138,7 @@ impl Inspect<HttpCaching> for ScriptedTier {
 }
 
 impl Run for ScriptedTier {
-    fn open(&self, _admit: &Arc<Admit>, _is_believed: bool) {}
-
-    fn borrow_from(&self, _backlog: &Arc<Backlog>) {}
-
-    fn limit_files(&self, _files: usize) {}
-
     fn close(&self) {}
-
-    fn figures(&self) -> Vec<DirectoryFigures> {
-        Vec::new()
-    }
-
-    fn take_event(&self, _store: &str) -> Option<TierEvent> {
-        None
-    }
 }
 
 fn told(says: impl IntoIterator<Item = Says>) -> RankedMutex<VecDeque<Says>> {

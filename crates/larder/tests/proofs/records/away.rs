@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{Scene, is_hit, leased, together};
-use crate::support::until;
+use crate::support::{cache_status, until};
 
 #[tokio::test]
 async fn a_server_that_hangs_is_waited_for_as_long_as_the_limit_and_then_no_more() {
@@ -86,8 +86,10 @@ async fn without_a_lease_nothing_is_shared_and_nothing_of_others_is_used() {
     scene.redis.stop();
     until("the leases are over", async || !first.has_lease().await && !second.has_lease().await).await;
     let now = scene.change();
-    assert_eq!(second.state("/a").await, now, "it asks the origin");
-    assert_eq!(first.state("/a").await, now);
+    let asked = first.get("/a").await;
+    assert!(cache_status(&asked).ends_with("detail=no-lease"), "{asked}");
+    assert_eq!(super::state(&asked), now, "it asks the origin");
+    assert_eq!(second.state("/a").await, now);
     scene.redis.resume();
     leased(&[&first, &second]).await;
     until("it shares again", async || {

@@ -34,13 +34,16 @@ async fn a_crowd_at_three_larders_asks_the_origin_once() {
     })
     .await;
     scene.origin.gates().release(target);
+    let mut waited = 0;
     for crowd in &mut crowds {
         while let Some(response) = crowd.join_next().await {
             let response = response.unwrap();
+            waited += usize::from(cache_status(&response).ends_with("detail=elsewhere"));
             assert_eq!((state(&response), response.body.len()), (1, 20_000), "{}", cache_status(&response));
         }
     }
     assert_eq!(scene.asked(target), 1);
+    assert_eq!(waited, 200, "those of the two larders that have not fetched say so");
     let mut ended = [0, 0];
     for larder in &larders {
         ended[0] += larder.leads("led").await;

@@ -12,12 +12,16 @@ async fn what_one_larder_has_fetched_the_others_do_not_fetch() {
     let fetched = scene.fetched_by(&first, "/a?x=1").await;
     assert!(!is_hit(&fetched), "{fetched}");
     let found = second.get("/a?x=1").await;
-    assert!(is_hit(&found), "{found}");
+    assert!(
+        cache_status(&found).contains("; hit") && cache_status(&found).ends_with("detail=remote"),
+        "{found}"
+    );
     assert_eq!(found.body, fetched.body);
     for name in ["etag", "cache-control", "content-type"] {
         assert_eq!(found.fields.first(name), fetched.fields.first(name), "{name}");
     }
     // From then on it is in memory.
+    assert!(!cache_status(&second.get("/a?x=1").await).contains("detail"));
     let lookups = second.process.metrics().await.sum("larder_remote_lookups_total");
     for _ in 0..20 {
         assert!(is_hit(&second.get("/a?x=1").await));
