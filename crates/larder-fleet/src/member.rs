@@ -14,8 +14,11 @@ use crate::known::{Known, over_at};
 use crate::own::{OwnPurge, OwnPurges};
 use crate::receipt::SharedPurge;
 
-/// A purge that has waited so many looks is looked after less often: each further look takes a quarter of the time before.
-const LOOKS_MIN: u32 = 4;
+/// A purge that has waited for less is looked after without a pause: where all is well it is complete by then, and a pause would be
+/// most of the time that it takes.
+const LOOKED_AT_ONCE: Duration = Duration::from_millis(2);
+/// Later looks wait for a part of the time that has gone by.
+const PAUSE_PART: u32 = 4;
 
 /// What a member is.
 #[derive(Clone, Debug)]
@@ -435,8 +438,12 @@ impl<W: Clone> Member<W> {
         let MemberSettings { renew_every, look_every, .. } = self.settings;
         // The longer the newest one has waited, the less often.
         let waited = self.own.newest_placed_at().map(|at| now.saturating_sub(at));
-        self.next_look =
-            now + waited.map_or(renew_every, |waited| (waited / LOOKS_MIN).clamp(look_every, renew_every));
+        self.next_look = now
+            + match waited {
+                None => renew_every,
+                Some(waited) if waited < LOOKED_AT_ONCE => Duration::ZERO,
+                Some(waited) => (waited / PAUSE_PART).clamp(look_every, renew_every),
+            };
     }
 
     /// Completes what all have applied that may use copies. What is known of them was so at `sent`, and the server was this log's then.

@@ -26,6 +26,9 @@ pub enum RemoteError {
     /// No thread or no event queue could be had.
     #[error("cannot start the writer")]
     Thread(#[source] io::Error),
+    /// No node of the cluster is known to have the key.
+    #[error("no node of the cluster is known to have the key")]
+    Unplaced,
     /// The queue has no room for a deletion.
     #[error("too much waits for the server")]
     QueueFull,

@@ -90,6 +90,8 @@ pub(crate) enum Job {
         confirm: Confirm,
         /// For a node of a cluster that is about to get the key.
         is_asking: bool,
+        /// How often a node has sent it on.
+        hops: u8,
     },
     Touch {
         key: RemoteKey,
@@ -102,6 +104,14 @@ impl Job {
         match self {
             Self::Set { key, value, .. } => ENTRY + key.as_bytes().len() + value.len(),
             Self::Delete { key, .. } | Self::Touch { key } => ENTRY + key.as_bytes().len(),
+        }
+    }
+
+    /// The key that it deletes, if it does.
+    pub(crate) fn deleted_key(&self) -> Option<&[u8]> {
+        match self {
+            Self::Delete { key, .. } => Some(key.as_bytes()),
+            Self::Set { .. } | Self::Touch { .. } => None,
         }
     }
 
@@ -161,19 +171,36 @@ impl Queue {
 
     /// The same, and calls `confirm` when it is confirmed.
     pub(crate) fn delete_then(&self, key: RemoteKey, confirm: Confirm) -> Result<(), RemoteError> {
-        self.push_deletion(Job::Delete { key, confirm, is_asking: false })
+        self.push_deletion(Job::Delete { key, confirm, is_asking: false, hops: 0 })
+            .map_err(|_| RemoteError::QueueFull)
     }
 
-    /// Queues a deletion that another server does not have the key of any more. Where there is no room it is never confirmed.
-    pub(crate) fn redirect(&self, key: RemoteKey, confirm: Confirm, is_asking: bool) {
-        let _ = self.push_deletion(Job::Delete { key, confirm, is_asking });
+    /// Queues a deletion whose key another server does not have any more. Gives it back where there is no room.
+    pub(crate) fn redirect(&self, job: Job) -> Result<(), Job> {
+        self.push_deletion(job)
     }
 
-    fn push_deletion(&self, job: Job) -> Result<(), RemoteError> {
+    /// Takes out deletions whose keys `goes` says to be elsewhere.
+    pub(crate) fn take_deletions(&self, goes: impl Fn(&RemoteKey) -> bool) -> Vec<Job> {
+        let mut entries = self.entries.lock();
+        let (mut gone, mut stay) = (Vec::new(), VecDeque::new());
+        for job in std::mem::take(&mut entries.jobs) {
+            match &job {
+                Job::Delete { key, .. } if goes(key) => gone.push(job),
+                _ => stay.push_back(job),
+            }
+        }
+        entries.jobs = stay;
+        entries.bytes = entries.bytes.saturating_sub(gone.iter().map(Job::cost).sum());
+        entries.deletions = entries.deletions.saturating_sub(gone.len());
+        gone
+    }
+
+    fn push_deletion(&self, job: Job) -> Result<(), Job> {
         let cost = job.cost();
         let mut entries = self.entries.lock();
         if entries.is_closed || entries.deletions >= DELETIONS_MAX || entries.bytes + cost > BYTES_MAX {
-            return Err(RemoteError::QueueFull);
+            return Err(job);
         }
         entries.bytes += cost;
         entries.deletions += 1;

@@ -89,16 +89,17 @@ impl RemoteStore {
         };
         let shares: Vec<_> = self.members.iter().map(share).collect();
         let queues = self.members.iter().map(|member| Arc::clone(&member.queue)).collect();
-        let routes = Arc::new(Routes { placement: self.terms.placement.clone(), queues });
         let watched = self.terms.watched.clone();
+        let placement = self.terms.placement.clone();
+        let routes = Arc::new(Routes { placement, queues, watched: watched.clone() });
         let run = move || {
             runtime.block_on(async {
                 let (mut writing, mut probing) = (JoinSet::new(), JoinSet::new());
                 if let Some(dial) = watched {
                     probing.spawn(async move { dial.watch().await });
                 }
-                for (server, dialer, queue, link) in shares {
-                    writing.spawn(write(Arc::clone(&server), queue, link, Arc::clone(&routes)));
+                for (number, (server, dialer, queue, link)) in shares.into_iter().enumerate() {
+                    writing.spawn(write((Arc::clone(&server), number), queue, link, Arc::clone(&routes)));
                     probing.spawn(async move { probe(&server, &dialer, timeout).await });
                 }
                 while writing.join_next().await.is_some() {}
@@ -170,7 +171,7 @@ impl RemoteStore {
         key: &RemoteKey,
         queue: impl FnOnce(&Queue) -> Result<T, RemoteError>,
     ) -> Result<T, RemoteError> {
-        let member = self.member(key).ok_or(RemoteError::QueueFull)?;
+        let member = self.member(key).ok_or(RemoteError::Unplaced)?;
         let deletion = queue(&member.queue);
         if deletion.is_err() {
             member.server.counters().wrote(Write::Full);

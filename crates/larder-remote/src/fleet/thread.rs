@@ -304,9 +304,9 @@ async fn ask(
     call: LogCall<Purge>,
 ) -> Answered {
     let mut answer = run(&mut caller, &keys, limit, &call).await;
-    // A lease that a former master has renewed would count for nothing at the one that has taken over.
+    // What a former master says of leases and members holds for nothing at the one that has taken over.
     if answer.is_ok()
-        && matches!(call, LogCall::Renew { .. } | LogCall::Attach { .. })
+        && !matches!(call, LogCall::Read { .. } | LogCall::Leave { .. })
         && let Err(error) = caller.confirm(limit).await
     {
         answer = Err(error);

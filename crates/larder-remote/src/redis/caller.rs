@@ -122,7 +122,7 @@ impl Caller {
             return Ok(());
         }
         self.open = None;
-        Err(CallError::Connect("no majority of the Sentinels names the server that has answered".to_owned()))
+        Err(CallError::Connect("no majority names the server that has answered".to_owned()))
     }
 
     fn close(&mut self, failure: Failure) -> CallError {

@@ -12,23 +12,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ::redis::cmd;
+use ::redis::{Value, cmd};
 use futures_util::future::join_all;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, watch};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use super::login::LoggedIn;
 use super::reach::{LoginSettings, Reach};
 use super::scan::{Lists, Scanner};
 use super::slot::{SLOTS, slot_of};
-use super::slot_map::{SlotMap, Told, told};
+use super::slot_map::{SlotMap, Told, Voters, told};
 use crate::address::Address;
+use crate::clock;
 
 /// Between two rounds, where nothing asks for one.
-const ASK_EVERY: Duration = Duration::from_secs(1);
+const ASK_EVERY: Duration = Duration::from_millis(500);
 /// Between two rounds at least.
 const PAUSE: Duration = Duration::from_millis(50);
+/// The part of the limit that one question may take: who waits for a round has the whole.
+const LIMIT_PARTS: u32 = 4;
 /// The longest string of a reply: the name of a host.
 const NAME_MAX: usize = 4096;
 /// The bounds of a reply: stretches of slots, each with its nodes and what there is to say of them.
@@ -45,9 +48,13 @@ pub(crate) struct Cluster {
     limit: Duration,
     map: RwLock<SlotMap>,
     begun: AtomicU64,
+    /// When the last round began in which a majority has answered, in nanoseconds of the lease's clock.
+    vouched: AtomicU64,
     /// The last round that is over.
     over: watch::Sender<u64>,
     is_wanted: Notify,
+    /// Why a node had no answer, in the last round in which one had none.
+    failure: Mutex<Option<String>>,
 }
 
 /// Where a request has to go instead.
@@ -66,8 +73,19 @@ impl Cluster {
         limit: Duration,
     ) -> Self {
         let (map, over) = (RwLock::default(), watch::Sender::new(0));
-        let begun = AtomicU64::new(0);
-        Self { seeds, account, reach, limit, map, begun, over, is_wanted: Notify::new() }
+        let (begun, vouched) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self {
+            seeds,
+            account,
+            reach,
+            limit,
+            map,
+            begun,
+            vouched,
+            over,
+            is_wanted: Notify::new(),
+            failure: Mutex::default(),
+        }
     }
 
     /// The number of the node that has a key. `None` where none is known.
@@ -93,9 +111,13 @@ impl Cluster {
         let slot = words.next()?.parse().ok().filter(|slot| usize::from(*slot) < SLOTS)?;
         let (host, port) = words.next()?.rsplit_once(':')?;
         let address = Address::Tcp { host: host.to_ascii_lowercase(), port: port.parse().ok()? };
-        self.ask_soon();
-        let (mut map, is_asking) = (self.map.write(), kind == "ASK");
-        let node = map.number(&address)?;
+        let is_asking = kind == "ASK";
+        if !is_asking {
+            self.ask_soon();
+        }
+        let mut map = self.map.write();
+        // One that no majority has named is not followed: the next round will tell.
+        let node = map.known(&address)?;
         if !is_asking {
             map.moved(slot, node);
         }
@@ -133,9 +155,28 @@ impl Cluster {
     fn unknown(&self) -> io::Error {
         self.ask_soon();
         let (answered, of) = self.map.read().answered();
+        let why = self.failure.lock().clone().map_or(String::new(), |why| format!("; {why}"));
         io::Error::other(format!(
-            "no node of the cluster is known to have its keys; {answered} of {of} answered"
+            "no node of the cluster is known to have its keys; {answered} of {of} answered{why}"
         ))
+    }
+
+    /// Since when a majority of the masters vouches for what is known, on the lease's clock.
+    pub(super) fn vouched(&self) -> Duration {
+        Duration::from_nanos(self.vouched.load(Ordering::Acquire))
+    }
+
+    /// Whether a majority says, in a round that has begun later than this call, that a node has all of these keys.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(crate) async fn confirms_all(&self, node: usize, keys: &[&[u8]]) -> bool {
+        let Some(address) = self.address(node) else { return false };
+        let last = self.begun.load(Ordering::Acquire);
+        self.ask_soon();
+        let round = self.over.subscribe().wait_for(|over| *over > last).await.is_ok();
+        let map = self.map.read();
+        round && keys.iter().all(|key| map.named(slot_of(key)) == Some(&address))
     }
 
     fn known(&self, key: &[u8]) -> Option<Address> {
@@ -191,20 +232,24 @@ impl Cluster {
         let mut links: Vec<NodeLink> = Vec::new();
         loop {
             let number = self.begun.fetch_add(1, Ordering::AcqRel) + 1;
+            let began = clock::now();
             let masters = self.map.read().masters();
             let is_new = masters.is_empty();
             let asked = if is_new { self.seeds.clone() } else { masters };
             let mut answers = self.ask_all(&asked, &mut links).await;
-            let mut of = asked.len();
-            if !is_new && answers.len() * 2 <= of {
+            let mut said = (asked.len(), if is_new { Voters::AnyNode } else { Voters::Masters });
+            if !is_new && answers.len() * 2 <= said.0 {
                 // Where most of the masters have gone, the cluster may have others: the seeds may know.
                 let mut links = Vec::new();
                 let by_seeds = self.ask_all(&self.seeds, &mut links).await;
                 if by_seeds.len() * 2 > self.seeds.len() {
-                    (answers, of) = (by_seeds, self.seeds.len());
+                    (answers, said) = (by_seeds, (self.seeds.len(), Voters::Seeds));
                 }
             }
-            self.map.write().take(answers, (of, is_new));
+            if said.1 == Voters::Masters && answers.len() * 2 > said.0 {
+                self.vouched.store(nanos(began), Ordering::Release);
+            }
+            self.map.write().take(answers, said);
             self.over.send_replace(number);
             if is_new && !self.map.read().masters().is_empty() {
                 // They have the word from now on.
@@ -223,26 +268,31 @@ impl Cluster {
             }
         }
         let answers = join_all(links.iter_mut().map(|(address, link)| self.ask(address, link))).await;
+        let failed = answers.iter().zip(links.iter()).find_map(|(answer, (address, _))| {
+            let why = answer.as_ref().err()?;
+            Some(format!("{address}: {why}"))
+        });
+        *self.failure.lock() = failed;
         answers.into_iter().flatten().collect()
     }
 
     /// What one node says. Its connection stays open as long as it answers.
-    async fn ask(&self, address: &Address, link: &mut Option<LoggedIn>) -> Option<Told> {
-        let until = Instant::now() + self.limit;
-        let mut opened = match link.take() {
-            Some(opened) => opened,
-            None => {
-                let scanner = Scanner::with_lists(NAME_MAX, LISTS);
-                let opening = self.reach.open(address, &self.account, scanner, None);
-                timeout(self.limit, opening).await.ok()?.ok()?
-            }
-        };
+    async fn ask(&self, address: &Address, link: &mut Option<LoggedIn>) -> Result<Told, String> {
+        let scanner = || Scanner::with_lists(NAME_MAX, LISTS);
         let mut question = cmd("CLUSTER");
         question.arg("SLOTS");
-        let reply = opened.ask(&question, until).await.ok()?;
-        *link = Some(opened);
-        told(&reply, address)
+        let asked = (address, &self.account, scanner);
+        let reply = self.reach.ask_one(asked, link, (&question, self.limit / LIMIT_PARTS)).await?;
+        told(&reply, address).ok_or_else(|| match reply {
+            Value::ServerError(error) => format!("it says: {error}"),
+            _ => "what it says is no map of slots".to_owned(),
+        })
     }
+}
+
+/// A moment of the lease's clock.
+fn nanos(moment: Duration) -> u64 {
+    u64::try_from(moment.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl fmt::Debug for Cluster {
@@ -267,6 +317,9 @@ mod tests {
         let cluster = Cluster::new(vec![at(9)], account, reach, Duration::from_secs(1));
         let slot = slot_of(b"key");
         assert_eq!(cluster.node_of(b"key"), None);
+        assert_eq!(cluster.redirected(&format!("MOVED {slot} n:1")), None, "no majority has named it");
+        let map = vec![vec![(0, 8191, at(1)), (8192, 16_383, at(2))]];
+        cluster.map.write().take(map, (1, Voters::AnyNode));
         let moved = cluster.redirected(&format!("MOVED {slot} n:1")).unwrap();
         assert_eq!((moved.node, moved.is_asking, cluster.node_of(b"key")), (0, false, Some(0)));
         let asked = cluster.redirected(&format!("ASK {slot} n:2")).unwrap();

@@ -8,6 +8,7 @@
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use larder_tls::Connector;
 
@@ -134,11 +135,29 @@ impl Dial {
         }
     }
 
+    /// Since when it is vouched for that the servers are the right ones, on the lease's clock. A majority that cannot be asked vouches for
+    /// none.
+    pub(crate) fn vouched(&self) -> Duration {
+        match &self.place {
+            Place::Server(_) => Duration::MAX,
+            Place::Sentinel(masters) => masters.vouched(),
+            Place::Slot(cluster, _) | Place::Node(cluster, _) => cluster.vouched(),
+        }
+    }
+
+    /// The server that is asked now, where a majority decides which it is.
+    pub(crate) fn elected(&self) -> Option<Address> {
+        match &self.place {
+            Place::Sentinel(masters) => masters.known(),
+            Place::Server(_) | Place::Slot(..) | Place::Node(..) => None,
+        }
+    }
+
     /// Whether a server is still the one to be asked, by what is known from now on.
     ///
     /// # Cancel safety
     /// Nothing is lost.
-    pub(super) async fn confirms(&self, address: &Address) -> bool {
+    pub(crate) async fn confirms(&self, address: &Address) -> bool {
         match &self.place {
             Place::Server(_) | Place::Node(..) => true,
             Place::Sentinel(masters) => masters.confirms(address).await,

@@ -23,8 +23,6 @@ use crate::error::{Failure, RemoteError};
 const TEXT_MAX: usize = 256 << 10;
 /// The bounds of a reply: the commands that are refused.
 const LISTS: Lists = Lists { nested: 2, elements: 64, bytes: 1 << 20 };
-/// What the keys of such a look begin with.
-const PROBE: &str = "larder:1:probe";
 /// Each argument is a command with its arguments behind the key, cut at blanks. Answers those that are refused.
 const MAY_BE_RUN: &str = "local refused = {} for _, line in ipairs(ARGV) do local words = {} for word in string.gmatch(line, '%S+') do \
                           words[#words + 1] = word == 'KEY' and KEYS[1] or word end local known, allowed = pcall(redis.acl_check_cmd, \
@@ -33,14 +31,10 @@ const MAY_BE_RUN: &str = "local refused = {} for _, line in ipairs(ARGV) do loca
 /// What a server is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// Values of an application.
-    Values,
-    /// The same, written by larder too.
-    WrittenValues,
+    /// Values or versions of an application. Which keys these have is the application's to say, so no rights are looked at.
+    Application,
     /// Responses that larders share.
     Records,
-    /// Versions of an application.
-    Versions,
     /// The purges of a fleet.
     Fleet,
 }
@@ -48,16 +42,8 @@ pub enum Use {
 impl Use {
     const fn commands(self) -> &'static [&'static str] {
         match self {
-            Self::Values => &["GET KEY", "PTTL KEY"],
-            Self::WrittenValues => &["GET KEY", "PTTL KEY", "SET KEY v PX 1", "UNLINK KEY"],
+            Self::Application => &[],
             Self::Records => &["GET KEY", "PTTL KEY", "SET KEY v NX GET PX 1", "UNLINK KEY", "TOUCH KEY"],
-            Self::Versions => &[
-                "CLIENT TRACKING ON OPTIN",
-                "CLIENT CACHING YES",
-                "HMGET KEY f",
-                "GETRANGE KEY 0 1",
-                "TOUCH KEY",
-            ],
             Self::Fleet => &[
                 "SCRIPT LOAD s",
                 "EVALSHA s 1 KEY",
@@ -113,7 +99,8 @@ impl Examined {
     }
 }
 
-/// Looks at a server, for as long as its settings allow for each of the questions.
+/// Looks at a server, for as long as its settings allow for each of the questions; in a cluster, at the node that has the fleet's log. The
+/// names of larder's own keys begin with `prefix`.
 ///
 /// # Errors
 /// Certificates cannot be used.
@@ -122,10 +109,11 @@ impl Examined {
 /// Dropping it closes the connection.
 pub async fn examine(
     settings: &RedisSettings,
-    uses: &[Use],
+    (uses, prefix): (&[Use], &str),
     names: Arc<dyn Resolve>,
 ) -> Result<Result<Examined, String>, RemoteError> {
-    let dial = Dial::new(settings, PROBE.as_bytes(), names)?;
+    let probe = format!("{prefix}:1:{{fleet}}:probe");
+    let dial = Dial::new(settings, probe.as_bytes(), names)?;
     let limit = settings.timeout;
     let looked = async {
         let scanner = Scanner::with_lists(TEXT_MAX, LISTS);
@@ -139,7 +127,7 @@ pub async fn examine(
             }
             Err(_) => return Err(CallError::Failed(Failure::TimedOut)),
         };
-        look(&mut opened, uses, limit).await
+        look(&mut opened, (uses, &probe), limit).await
     };
     tokio::select! {
         looked = looked => Ok(looked.map_err(|error| error.to_string())),
@@ -147,7 +135,11 @@ pub async fn examine(
     }
 }
 
-async fn look(opened: &mut LoggedIn, uses: &[Use], limit: Duration) -> Result<Examined, CallError> {
+async fn look(
+    opened: &mut LoggedIn,
+    (uses, probe): (&[Use], &str),
+    limit: Duration,
+) -> Result<Examined, CallError> {
     let mut ask = async |name: &str, arguments: &[&str]| {
         let mut command = cmd(name);
         command.arg(arguments);
@@ -171,9 +163,12 @@ async fn look(opened: &mut LoggedIn, uses: &[Use], limit: Duration) -> Result<Ex
     let mut commands: Vec<&str> = uses.iter().flat_map(|of| of.commands()).copied().collect();
     commands.sort_unstable();
     commands.dedup();
-    let may_be_run = [&[MAY_BE_RUN, "1", PROBE], commands.as_slice()].concat();
+    let may_be_run = [&[MAY_BE_RUN, "1", probe], commands.as_slice()].concat();
     let is_too_old = about.as_ref().and_then(About::refusal).is_some();
     let mut refused = Vec::new();
+    if commands.is_empty() {
+        return Ok(Examined { about, refused, clocks_apart, round_trip });
+    }
     match ask("EVAL", &may_be_run).await? {
         // It has no such question, and that it is old is told already.
         _ if is_too_old => {}
@@ -181,10 +176,7 @@ async fn look(opened: &mut LoggedIn, uses: &[Use], limit: Duration) -> Result<Ex
             Value::BulkString(word) => Some(String::from_utf8_lossy(&word).into_owned()),
             _ => None,
         })),
-        // What is for versions and values does not need scripts.
-        Value::ServerError(error) if uses.iter().any(|of| of.is_larders_own()) => {
-            return Err(CallError::Says(error.to_string()));
-        }
+        Value::ServerError(error) => return Err(CallError::Says(error.to_string())),
         _ => {}
     }
     refused.sort_unstable();

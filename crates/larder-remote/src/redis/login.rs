@@ -147,8 +147,13 @@ pub(super) async fn log_in(
 fn said(account: &Account, error: &RedisError) -> io::Error {
     match error.is_io_error() {
         true => broken(account),
-        false => io::Error::other(error.to_string()),
+        false => io::Error::other(harmless(&error.to_string())),
     }
+}
+
+/// A server that does not know a command repeats what was said to it, a password too.
+fn harmless(said: &str) -> String {
+    said.split(", with args beginning with").next().unwrap_or_default().to_owned()
 }
 
 fn broken(account: &Account) -> io::Error {
@@ -164,4 +169,16 @@ fn broken(account: &Account) -> io::Error {
 
 fn rubbish() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "its first reply is none of the protocol")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_repeats_is_not_told() {
+        let said = "ERR unknown command 'HELLO', with args beginning with: '3' 'AUTH' 'larder' 's3cret' ";
+        assert_eq!(harmless(said), "ERR unknown command 'HELLO'");
+        assert_eq!(harmless("WRONGPASS invalid"), "WRONGPASS invalid");
+    }
 }

@@ -7,15 +7,19 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
+use ::redis::{Cmd, Value};
 use larder_tls::Connector;
 use tokio::task::spawn_blocking;
+use tokio::time::{Instant, timeout_at};
 
 use super::login::{LoggedIn, Login, Pushed, log_in};
 use super::scan::Scanner;
 use super::settings::Password;
 use crate::address::{Address, Resolve};
 use crate::connect::{connect, connect_over};
+use crate::error::Failure;
 
 /// What lies between here and an address.
 #[derive(Clone)]
@@ -55,6 +59,30 @@ impl Reach {
         log_in(halves, address, (&login, scanner), pushed).await
     }
 
+    /// One question to one of several servers, within a limit. The connection stays open as long as it answers.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub(super) async fn ask_one(
+        &self,
+        (address, account, scanner): (&Address, &Arc<LoginSettings>, impl FnOnce() -> Scanner),
+        link: &mut Option<LoggedIn>,
+        (question, limit): (&Cmd, Duration),
+    ) -> Result<Value, String> {
+        let until = Instant::now() + limit;
+        let mut opened = match link.take() {
+            Some(opened) => opened,
+            None => {
+                let opening = timeout_at(until, self.open(address, account, scanner(), None)).await;
+                let late = |_| Failure::TimedOut.to_string();
+                opening.map_err(late)?.map_err(|error| error.to_string())?
+            }
+        };
+        let reply = opened.ask(question, until).await.map_err(|failure| failure.to_string())?;
+        *link = Some(opened);
+        Ok(reply)
+    }
+
     /// What is read for each connection. A disk may take its time.
     async fn login(&self, account: &Arc<LoginSettings>) -> io::Result<Login> {
         let is_in_file = matches!(account.password, Some(Password::File(_)));
@@ -64,7 +92,9 @@ impl Reach {
         let (account, tls) = (Arc::clone(account), self.tls.clone());
         let read = spawn_blocking(move || {
             if let Some(tls) = tls {
-                tls.read_again().map_err(io::Error::other)?;
+                // A file that is just being replaced may be of no use for a moment: what was read before is used then, and the
+                // server says whether it is good.
+                let _ = tls.read_again();
             }
             account.login()
         });

@@ -14,16 +14,19 @@ use std::time::Duration;
 use ::redis::{Value, cmd};
 use futures_util::future::join_all;
 use tokio::sync::{Notify, watch};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use super::login::LoggedIn;
 use super::reach::{LoginSettings, Reach};
 use super::scan::{Lists, Scanner};
 use super::settings::SentinelSettings;
 use crate::address::Address;
+use crate::clock;
 
 /// Between two rounds, where nothing asks for one.
-const ASK_EVERY: Duration = Duration::from_secs(1);
+const ASK_EVERY: Duration = Duration::from_millis(500);
+/// The part of the limit that one question may take: who waits for a round has the whole.
+const LIMIT_PARTS: u32 = 4;
 /// Between two rounds at least.
 const PAUSE: Duration = Duration::from_millis(20);
 /// The longest name of a host.
@@ -52,7 +55,11 @@ struct Round {
     named: Option<Address>,
     /// What the last majority said.
     master: Option<Address>,
+    /// When the round began in which it was said last, on the lease's clock.
+    vouched: Duration,
     answered: usize,
+    /// Why one had no answer.
+    failure: Option<String>,
 }
 
 impl Masters {
@@ -76,8 +83,9 @@ impl Masters {
         let round = found.wait_for(|round| round.number > 0).await.map_err(io::Error::other)?.clone();
         let Some(master) = round.master else {
             self.ask_soon();
+            let why = round.failure.map_or(String::new(), |why| format!("; {why}"));
             return Err(io::Error::other(format!(
-                "no majority of the {} Sentinels names a master {:?}; {} answered",
+                "no majority of the {} Sentinels names a master {:?}; {} answered{why}",
                 self.said.sentinels.len(),
                 self.said.master,
                 round.answered
@@ -106,6 +114,16 @@ impl Masters {
         round.is_ok_and(|round| round.named.as_ref() == Some(master))
     }
 
+    /// Since when a majority vouches for the master, on the lease's clock.
+    pub(super) fn vouched(&self) -> Duration {
+        self.found.borrow().vouched
+    }
+
+    /// The master, as far as it is known.
+    pub(super) fn known(&self) -> Option<Address> {
+        self.found.borrow().master.clone()
+    }
+
     /// A round is to begin without waiting for its time.
     pub(super) fn ask_soon(&self) {
         self.is_wanted.notify_one();
@@ -116,16 +134,23 @@ impl Masters {
         let mut links: Vec<Option<LoggedIn>> = self.said.sentinels.iter().map(|_| None).collect();
         loop {
             let number = self.begun.fetch_add(1, Ordering::AcqRel) + 1;
+            let began = clock::now();
             let asked = self.said.sentinels.iter().zip(&mut links);
             let answers = join_all(asked.map(|(sentinel, link)| self.ask(sentinel, link))).await;
+            let failed = answers.iter().zip(&self.said.sentinels).find_map(|(answer, sentinel)| {
+                let why = answer.as_ref().err()?;
+                Some(format!("{sentinel}: {why}"))
+            });
             let answers: Vec<Address> = answers.into_iter().flatten().collect();
             let named = majority(&answers, self.said.sentinels.len());
             self.found.send_modify(|round| {
                 *round = Round {
                     number,
+                    vouched: if named.is_some() { began } else { round.vouched },
                     master: named.clone().or_else(|| round.master.take()),
                     named,
                     answered: answers.len(),
+                    failure: failed,
                 };
             });
             sleep(PAUSE).await;
@@ -134,21 +159,17 @@ impl Masters {
     }
 
     /// What one Sentinel says. Its connection stays open as long as it answers.
-    async fn ask(&self, sentinel: &Address, link: &mut Option<LoggedIn>) -> Option<Address> {
-        let until = Instant::now() + self.limit;
-        let mut opened = match link.take() {
-            Some(opened) => opened,
-            None => {
-                let scanner = Scanner::with_lists(NAME_MAX, LISTS);
-                let opening = self.reach.open(sentinel, &self.account, scanner, None);
-                timeout(self.limit, opening).await.ok()?.ok()?
-            }
-        };
+    async fn ask(&self, sentinel: &Address, link: &mut Option<LoggedIn>) -> Result<Address, String> {
+        let scanner = || Scanner::with_lists(NAME_MAX, LISTS);
         let mut question = cmd("SENTINEL");
         question.arg("GET-MASTER-ADDR-BY-NAME").arg(&self.said.master);
-        let reply = opened.ask(&question, until).await.ok()?;
-        *link = Some(opened);
-        address(&reply)
+        let asked = (sentinel, &self.account, scanner);
+        let reply = self.reach.ask_one(asked, link, (&question, self.limit / LIMIT_PARTS)).await?;
+        address(&reply).ok_or_else(|| match reply {
+            Value::Nil => "it knows no such master".to_owned(),
+            Value::ServerError(error) => format!("it says: {error}"),
+            _ => "what it says is no address".to_owned(),
+        })
     }
 }
 

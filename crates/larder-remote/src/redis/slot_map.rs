@@ -2,16 +2,30 @@
 //!
 //! In: the answers of a round. Out: the owner of each slot, by majority. Nodes have numbers, in the order in which they were first seen.
 
+use std::collections::HashMap;
+
 use ::redis::Value;
 
 use super::slot::{SLOTS, Slot};
 use crate::address::Address;
 
-/// The most nodes. Keys of slots at further ones are misses.
-pub(crate) const NODES_MAX: usize = 64;
+/// The most nodes that there are one after the other, as long as larder runs. Keys of slots at further ones are misses.
+pub(crate) const NODES_MAX: usize = 250;
 
 /// Who has each slot, in the words of one node: stretches, with their ends.
 pub(super) type Told = Vec<(Slot, Slot, Address)>;
+
+/// Whose answers are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Voters {
+    /// Those of all masters that are known: what they agree on is so.
+    Masters,
+    /// Those of nodes that the config names, where most of the masters have gone. They may be cut off as well, so they are followed, and
+    /// confirm nothing.
+    Seeds,
+    /// That of any node, where nothing is known yet. It confirms nothing.
+    AnyNode,
+}
 
 /// A node for each slot.
 type Owners = Box<[Option<u8>; SLOTS]>;
@@ -71,18 +85,19 @@ impl SlotMap {
         self.answered
     }
 
+    /// The number of a node that is known.
+    pub(super) fn known(&self, address: &Address) -> Option<u8> {
+        u8::try_from(self.nodes.iter().position(|node| node == address)?).ok()
+    }
+
     /// The number of a node, a new one where it is not known. `None` where there are too many.
-    pub(super) fn number(&mut self, address: &Address) -> Option<u8> {
-        let known = self.nodes.iter().position(|node| node == address);
-        let number = match known {
-            Some(number) => number,
-            None if self.nodes.len() < NODES_MAX => {
-                self.nodes.push(address.clone());
-                self.nodes.len() - 1
-            }
-            None => return None,
-        };
-        u8::try_from(number).ok()
+    fn number(&mut self, address: &Address) -> Option<u8> {
+        if let Some(known) = self.known(address) {
+            return Some(known);
+        }
+        let number = u8::try_from(self.nodes.len()).ok().filter(|number| usize::from(*number) < NODES_MAX)?;
+        self.nodes.push(address.clone());
+        Some(number)
     }
 
     /// A slot has another owner, as its former one says.
@@ -105,32 +120,41 @@ impl SlotMap {
         nodes.map(|(node, _)| node.clone()).collect()
     }
 
-    /// Takes what more than half of so many say of each slot; where nothing is known yet, what most of those say that answer.
-    pub(super) fn take(&mut self, answers: Vec<Told>, (of, is_new): (usize, bool)) {
+    /// Takes what more than half of so many say of each slot. Whose word that is: see [`Voters`].
+    pub(super) fn take(&mut self, answers: Vec<Told>, (of, voters): (usize, Voters)) {
         let answered = (answers.len(), of);
-        if self.last.as_ref() == Some(&answers) && self.answered == answered {
+        if voters == Voters::Masters && self.last.as_ref() == Some(&answers) && self.answered == answered {
             return;
         }
         self.answered = answered;
         let mut votes = vec![[0_u8; NODES_MAX]; SLOTS];
+        // A node that a minority names takes no number from others.
+        let named_by = |address: &Address| {
+            answers.iter().filter(|told| told.iter().any(|(.., other)| other == address)).count()
+        };
+        let needed = if voters == Voters::AnyNode { 0 } else { of / 2 };
+        let mut numbers: HashMap<&Address, Option<u8>> = HashMap::new();
         for (first, last, address) in answers.iter().flatten() {
-            let Some(node) = self.number(address) else { continue };
+            let number = *numbers.entry(address).or_insert_with(|| match named_by(address) > needed {
+                true => self.number(address),
+                false => self.known(address),
+            });
+            let Some(node) = number else { continue };
             for slot in votes.get_mut(usize::from(*first)..=usize::from(*last)).into_iter().flatten() {
                 slot.get_mut(usize::from(node))
                     .into_iter()
                     .for_each(|votes| *votes = votes.saturating_add(1));
             }
         }
-        let needed = if is_new { 0 } else { of / 2 };
         for ((votes, owner), named) in votes.iter().zip(&mut self.owners[..]).zip(&mut self.named[..]) {
             let most = votes.iter().zip(0_u8..).max_by_key(|(votes, _)| **votes);
             let elected = most.filter(|(votes, _)| usize::from(**votes) > needed).map(|(_, node)| node);
-            *named = elected.filter(|_| !is_new);
+            *named = elected.filter(|_| voters == Voters::Masters);
             let is_other = owner.is_some() && elected.is_some() && *owner != elected;
             self.changes += u64::from(is_other);
             *owner = elected.or(*owner);
         }
-        self.last = (!is_new).then_some(answers);
+        self.last = (voters == Voters::Masters).then_some(answers);
     }
 }
 
@@ -157,7 +181,19 @@ pub(super) fn told(reply: &Value, asked: &Address) -> Option<Told> {
         let (first, last) = (slot(first)?, slot(last)?);
         (first <= last && host.bytes().all(is_host)).then_some((first, last, Address::Tcp { host, port }))
     };
-    stretches.iter().map(stretch).collect()
+    let mut seen = vec![false; SLOTS];
+    let mut told = Vec::new();
+    for each in stretches {
+        let (first, last, address) = stretch(each)?;
+        // No slot has two masters, so an answer is no longer than there are slots.
+        for slot in seen.get_mut(usize::from(first)..=usize::from(last))? {
+            if std::mem::replace(slot, true) {
+                return None;
+            }
+        }
+        told.push((first, last, address));
+    }
+    Some(told)
 }
 
 /// Reads an answer, and takes it as the first one. How many stretches it has; `None` where it is none.
@@ -166,8 +202,8 @@ pub(crate) fn read_slots(bytes: &[u8]) -> Option<usize> {
     let value = ::redis::parse_redis_value(bytes).ok()?;
     let told = told(&value, &Address::Tcp { host: "asked".to_owned(), port: 1 })?;
     let (mut map, stretches) = (SlotMap::default(), told.len());
-    map.take(vec![told.clone()], (1, true));
-    map.take(vec![told], (1, false));
+    map.take(vec![told.clone()], (1, Voters::AnyNode));
+    map.take(vec![told], (1, Voters::Masters));
     map.masters().len().le(&NODES_MAX).then_some(stretches)
 }
 
@@ -194,29 +230,38 @@ mod tests {
     #[test]
     fn the_first_answer_is_believed_and_then_a_majority_of_the_masters() {
         let mut map = SlotMap::default();
-        map.take(vec![halves(1, 2)], (3, true));
+        map.take(vec![halves(1, 2)], (3, Voters::AnyNode));
         assert_eq!((owner(&map, 0), owner(&map, 16_383)), (Some(1), Some(2)));
         assert_eq!(map.named(0), None, "one answer names nothing");
         assert_eq!(map.masters(), [at(1), at(2)]);
         // One of three that is cut off.
-        map.take(vec![halves(1, 2), halves(3, 2), halves(3, 2)], (3, false));
+        map.take(vec![halves(1, 2), halves(3, 2), halves(3, 2)], (3, Voters::Masters));
         assert_eq!((owner(&map, 0), owner(&map, 16_383)), (Some(3), Some(2)));
         assert_eq!(map.named(0), Some(&at(3)));
-        map.take(vec![halves(1, 2)], (3, false));
+        map.take(vec![halves(1, 2)], (3, Voters::Masters));
         assert_eq!((owner(&map, 0), map.named(0)), (Some(3), None), "what was known stays, and is not named");
-        map.take(vec![halves(1, 2), halves(2, 1)], (3, false));
+        map.take(vec![halves(1, 2), halves(2, 1)], (3, Voters::Masters));
         assert_eq!(owner(&map, 0), Some(3), "nor is it changed by as many as contradict each other");
+        map.take(vec![halves(9, 9)], (3, Voters::Masters));
+        assert_eq!(map.known(&at(9)), None, "a minority names no node");
+        map.take(vec![halves(1, 2)], (1, Voters::Seeds));
+        assert_eq!(
+            (owner(&map, 0), map.named(0)),
+            (Some(1), None),
+            "seeds are followed, and confirm nothing"
+        );
+        map.take(vec![halves(3, 2), halves(3, 2)], (3, Voters::Masters));
         assert_eq!(map.masters(), [at(2), at(3)]);
     }
 
     #[test]
     fn what_has_moved_is_taken_back_by_the_next_round_alone() {
         let mut map = SlotMap::default();
-        map.take(vec![halves(1, 2)], (1, false));
+        map.take(vec![halves(1, 2)], (1, Voters::Masters));
         let node = map.number(&at(3)).unwrap_or_default();
         map.moved(5, node);
         assert_eq!((owner(&map, 5), owner(&map, 6)), (Some(3), Some(1)));
-        map.take(vec![halves(1, 2)], (1, false));
+        map.take(vec![halves(1, 2)], (1, Voters::Masters));
         assert_eq!(owner(&map, 5), Some(1));
     }
 
@@ -245,7 +290,13 @@ mod tests {
         assert_eq!(read(vec![stretch(0, 5, text(""), 1)]), own, "the one that was asked");
         assert_eq!(read(vec![stretch(0, 5, Value::Nil, 1)]), own);
         assert_eq!(read(Vec::new()), Some(Vec::new()));
+        assert_eq!(
+            read(vec![stretch(0, 5, text("n"), 1), stretch(5, 6, text("n"), 1)]),
+            None,
+            "a slot twice"
+        );
         for wrong in [
+            stretch(0, 5, text("n"), 2),
             stretch(5, 0, text("n"), 1),
             stretch(0, 16_384, text("n"), 1),
             stretch(-1, 0, text("n"), 1),

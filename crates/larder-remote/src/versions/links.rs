@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ::redis::cmd;
@@ -37,6 +38,8 @@ pub(super) struct Links {
     open: Vec<NodeLink>,
     /// Nodes of a cluster to which no connection could be made, and until when they are left alone.
     down: HashMap<usize, Instant>,
+    /// Why, of the last one, where it was not told yet.
+    failure: Option<String>,
 }
 
 struct NodeLink {
@@ -65,8 +68,17 @@ impl Links {
     ) -> Result<Self, CallError> {
         let since = dial.cluster().map_or(0, |cluster| cluster.changes());
         let (dial, shared) = (Arc::clone(dial), Arc::clone(shared));
-        let mut links =
-            Self { dial, limit, bounds, changed, shared, since, open: Vec::new(), down: HashMap::new() };
+        let mut links = Self {
+            dial,
+            limit,
+            bounds,
+            changed,
+            shared,
+            since,
+            open: Vec::new(),
+            down: HashMap::new(),
+            failure: None,
+        };
         match links.dial.cluster().cloned() {
             None => {
                 links.at(0).await?;
@@ -75,6 +87,8 @@ impl Links {
             Some(cluster) => cluster.found().await.map_err(|error| CallError::Connect(error.to_string()))?,
         }
         links.tell();
+        // In a cluster connections are made when something is asked, so it has to be asked.
+        links.shared.is_down.store(false, Ordering::Release);
         Ok(links)
     }
 
@@ -109,6 +123,9 @@ impl Links {
             Err(failure) => {
                 let Some(cluster) = self.dial.cluster() else { return Err(failure) };
                 cluster.ask_soon();
+                let label =
+                    cluster.address(node).map_or_else(|| "a node".to_owned(), |node| node.to_string());
+                self.failure = Some(format!("{label}: {failure}"));
                 self.down.insert(node, Instant::now() + DOWN);
                 return Ok(None);
             }
@@ -139,6 +156,11 @@ impl Links {
         join_all(asking).await.into_iter().collect::<Result<(), CallError>>()?;
         self.tell();
         Ok(())
+    }
+
+    /// Why a node of a cluster could not be had, once.
+    pub(super) fn take_failure(&mut self) -> Option<String> {
+        self.failure.take()
     }
 
     /// When the first of them has been silent for long.
@@ -181,7 +203,8 @@ impl Links {
     /// What is known counts from the oldest sign of life.
     fn tell(&self) {
         if let Some(alive) = self.open.iter().map(|open| open.alive).min() {
-            self.shared.alive(alive);
+            // A server that is not the master any more answers as well.
+            self.shared.alive(alive.min(self.dial.vouched()));
         }
     }
 

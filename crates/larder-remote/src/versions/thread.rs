@@ -250,6 +250,16 @@ impl Turns {
                 }
                 () = sleep_until(next_beat) => links.beat().await,
             };
+            if let Some(why) = links.take_failure() {
+                let label = &self.settings.server.place;
+                self.diagnostics.warn(
+                    "versions",
+                    &format!("{label} node"),
+                    format_args!(
+                        "versions at {label} cannot be had: {why}; requests that need them are validated by the origin"
+                    ),
+                );
+            }
             if let Err(failure) = done {
                 return Ok(failure);
             }

@@ -56,19 +56,20 @@ pub(crate) fn servers(config: &Config) -> Result<Vec<Found>, RemoteError> {
                 });
             }
         }
+        let prefix = config.membership().map(|(fleet, _)| fleet).unwrap_or_default().prefix;
         for named in named(config) {
-            found.push(of_redis(&named).await?);
+            found.push(of_redis(&named, prefix.as_str()).await?);
         }
         Ok(found)
     })
 }
 
-async fn of_redis(named: &Named) -> Result<Found, RemoteError> {
+async fn of_redis(named: &Named, prefix: &str) -> Result<Found, RemoteError> {
     let settings = wire::redis_settings(&named.server, named.timeout, NO_VALUES);
     let uses: Vec<Use> = named.uses.iter().map(|(of, _)| *of).collect();
     let labels: Vec<&str> = named.uses.iter().map(|(_, label)| label.as_str()).collect();
     let server = format!("{} ({})", named.server, labels.join(", "));
-    Ok(match examine(&settings, &uses, Arc::new(SystemNames)).await? {
+    Ok(match examine(&settings, (&uses, prefix), Arc::new(SystemNames)).await? {
         Ok(looked) => {
             let product = looked.about.as_ref().map_or("a server".to_owned(), ToString::to_string);
             let apart = looked.clocks_apart.filter(|apart| *apart >= CLOCKS_APART);
@@ -100,11 +101,7 @@ fn named(config: &Config) -> Vec<Named> {
     };
     for (name, store) in &config.stores {
         let Some(redis) = &store.redis else { continue };
-        let of = match &redis.values {
-            None => Use::Records,
-            Some(values) if values.write => Use::WrittenValues,
-            Some(_) => Use::Values,
-        };
+        let of = if redis.values.is_none() { Use::Records } else { Use::Application };
         add(&redis.server, redis.timeout, of, format!("stores.{name}"));
     }
     if let Some((fleet, server)) = config.membership() {
@@ -116,7 +113,7 @@ fn named(config: &Config) -> Vec<Named> {
             let versions = resolved.versions.as_ref().filter(|_| resolved.cache == CacheMode::Auto);
             let Some(versions) = versions else { continue };
             if let Some(server) = config.server_of_versions(&resolved, versions) {
-                add(server, versions.timeout, Use::Versions, "versions".to_owned());
+                add(server, versions.timeout, Use::Application, "versions".to_owned());
             }
         }
     }

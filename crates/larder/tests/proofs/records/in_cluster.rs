@@ -13,16 +13,20 @@ struct Nodes(Vec<RedisOnPort>);
 
 impl Nodes {
     async fn start(replicas: usize) -> Self {
-        let nodes: Vec<RedisOnPort> = (0..3 * (1 + replicas)).map(|_| RedisOnPort::start_node()).collect();
-        let addresses: Vec<String> = nodes.iter().map(|node| format!("127.0.0.1:{}", node.port)).collect();
+        let nodes = Self((0..3 * (1 + replicas)).map(|_| RedisOnPort::start_node()).collect());
+        nodes.join(replicas).await;
+        nodes
+    }
+
+    /// They become a cluster.
+    async fn join(&self, replicas: usize) {
+        let addresses: Vec<String> = self.0.iter().map(|node| format!("127.0.0.1:{}", node.port)).collect();
         let mut create = Command::new("redis-cli");
         create.args(["--cluster", "create"]).args(&addresses);
         create.args(["--cluster-replicas", &replicas.to_string(), "--cluster-yes"]);
         let output = tokio::task::spawn_blocking(move || create.output().unwrap()).await.unwrap();
         assert!(output.status.success(), "{output:?}");
-        let nodes = Self(nodes);
-        until("the cluster is well", async || nodes.0.iter().all(is_well)).await;
-        nodes
+        until("the cluster is well", async || self.0.iter().all(is_well)).await;
     }
 
     /// What a config says of it: one node that is no other's.
@@ -250,6 +254,22 @@ async fn versions_are_known_and_told_of_wherever_they_lie() {
         nodes.tell(&["INCR", &format!("ver:{page}")]);
         current(page).await;
     }
+}
+
+#[tokio::test]
+async fn a_larder_that_was_there_before_its_cluster_knows_versions_once_there_is_one() {
+    let nodes = Nodes((0..3).map(|_| RedisOnPort::start_node()).collect());
+    let mut scene = Scene::saying(nodes.said());
+    scene.timeout = "1s";
+    let versions = "versions = { keys = [\"ver:{path}\"], timeout = \"1s\" }";
+    let (_folder, config) = written(&scene.config("web-1", versions));
+    let process = crate::support::Process::run_config(&config).await;
+    process.says("no node of the cluster is known to have its keys").await;
+    let get = async || crate::support::get(process.addr, "/page-100").await;
+    assert_eq!(get().await.status, 200);
+    nodes.join(0).await;
+    nodes.tell(&["SET", "ver:/page-100", "1"]);
+    until("its version is known", async || is_hit(&get().await)).await;
 }
 
 /// While a slot is on its way, its keys are asked for at both ends.

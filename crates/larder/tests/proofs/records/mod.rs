@@ -41,6 +41,8 @@ struct Scene {
     timeout: &'static str,
     /// What the config says of its Redis: the keys of a table.
     said: String,
+    /// How long a purge waits for the others.
+    wait: &'static str,
 }
 
 /// A member.
@@ -115,7 +117,7 @@ impl Scene {
         let origin = Origin::answering(any, Duration::from_secs(10), choose).unwrap();
         let redis = RedisServer::start();
         let said = format!("url = \"unix://{}\"", redis.socket().display());
-        Self { redis, origin, state, timeout, said }
+        Self { redis, origin, state, timeout, said, wait: "20s" }
     }
 
     /// With another server than its own.
@@ -139,9 +141,10 @@ impl Scene {
     fn config(&self, name: &str, site: &str) -> String {
         format!(
             "listen = [\"127.0.0.1:0\"]\nadmin = \"127.0.0.1:0\"\nworkers = 2\n[origins.app]\nservers = [{:?}]\n\
-             [fleet]\nname = {name:?}\nlease = \"{LEASE}\"\nwait = \"20s\"\n\
+             [fleet]\nname = {name:?}\nlease = \"{LEASE}\"\nwait = {:?}\n\
              [stores.default]\nmemory = \"64MiB\"\nredis = {{ {}, timeout = {:?} }}\n[[site]]\norigin = \"app\"\n{site}\n",
             self.origin.url(),
+            self.wait,
             self.said,
             self.timeout
         )

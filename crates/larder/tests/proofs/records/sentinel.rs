@@ -122,14 +122,24 @@ async fn a_purge_that_a_failover_loses_stays_in_force() {
 #[tokio::test]
 async fn without_a_majority_of_the_sentinels_leases_end() {
     let watched = Watched::start().await;
-    let scene = Scene::saying(watched.said());
+    let mut scene = Scene::saying(watched.said());
+    scene.wait = "1s";
     let (first, second) = scene.two().await;
+    together(&[&first, &second]).await;
     scene.fetched_by(&first, "/a").await;
     assert!(is_hit(&second.get("/a").await));
+    // One alone is no reason, be it silent.
+    watched.sentinels[2].stop();
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert!(first.has_lease().await && second.has_lease().await);
+    assert_eq!(first.purge(r#"{"tags": ["nothing"]}"#).await.0, 200);
+    watched.sentinels[2].resume();
     watched.sentinels[1..].iter().for_each(RedisOnPort::stop);
     until("the leases are over", async || !first.has_lease().await && !second.has_lease().await).await;
     let now = scene.change();
     assert_eq!((second.state("/a").await, first.state("/a").await), (now, now), "it asks the origin");
+    // The server that they know answers, and may be a former one: others may use what it purges.
+    assert_eq!(first.purge(r#"{"tags": ["page"]}"#).await.0, 503);
     watched.sentinels[1..].iter().for_each(RedisOnPort::resume);
     leased(&[&first, &second]).await;
     shares(&scene, (&first, &second)).await;
