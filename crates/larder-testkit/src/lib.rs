@@ -17,6 +17,7 @@ pub mod front;
 pub mod memcached;
 pub mod multipart;
 pub mod origin;
+pub mod other_time;
 pub mod redis;
 pub mod scenario;
 pub mod seeded;

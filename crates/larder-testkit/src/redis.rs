@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tempfile::TempDir;
 
+use crate::other_time::OtherTime;
+
 /// A server on a Unix socket, ended with this value.
 #[derive(Debug)]
 pub struct RedisServer {
@@ -103,6 +105,14 @@ impl RedisOnPort {
     pub fn start_with(port: &str, options: &[&str]) -> Self {
         Self::started(|command, number| {
             command.args(["--bind", "127.0.0.1", port, &number.to_string()]).args(options);
+        })
+    }
+
+    /// Starts it so many seconds later, or earlier.
+    pub fn start_in(time: &OtherTime, seconds: i64) -> Self {
+        Self::started(|command, number| {
+            command.args(["--bind", "127.0.0.1", "--port", &number.to_string()]);
+            time.applies_to(command, seconds);
         })
     }
 

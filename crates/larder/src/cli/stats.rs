@@ -203,12 +203,12 @@ fn disks(stats: &Value) -> Table {
     table
 }
 
-/// The servers in which values are looked up, and what that came to.
+/// The servers in which values and shared responses are looked up, and what that came to.
 fn values(stats: &Value) -> Table {
     let right = |name| (name, Lean::Right);
     let mut table = Table::new(&[
         ("STORE", Lean::Left),
-        ("VALUES IN", Lean::Left),
+        ("SERVER", Lean::Left),
         ("STATE", Lean::Left),
         right("LOOK-UPS"),
         right("FOUND"),

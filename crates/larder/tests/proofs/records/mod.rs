@@ -5,6 +5,7 @@
 
 mod away;
 mod checked;
+mod clocks;
 mod damaged;
 mod in_cluster;
 mod led;
