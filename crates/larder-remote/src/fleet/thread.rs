@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use larder_fleet::script::{self, Keys, SCRIPT};
-use larder_fleet::{Effect, EntryId, Epoch, Lane, LogCall, LogReply, Ticket};
+use larder_fleet::{Effect, EntryId, Epoch, Lane, LogCall, LogReply, Lost, Ticket};
 use larder_observe::Diagnostics;
 use tokio::runtime::Builder;
 use tokio::task::JoinHandle;
@@ -29,6 +29,9 @@ const TURN_MAX: Duration = Duration::from_millis(500);
 const PART_MAX: usize = 256 << 10;
 /// The bounds of a reply: 256 entries, or 1024 members. A stream answers lists in five levels.
 const LISTS: Lists = Lists { nested: 5, elements: 8192, bytes: 16 << 20 };
+/// So often within so long a member is displaced by another one of its name, and not by its own silence.
+const DISPLACED_MAX: usize = 3;
+const DISPLACED_WITHIN: Duration = Duration::from_secs(20);
 /// Threads for what may wait: names, and files that purges of others take away.
 const BLOCKING_MAX: usize = 16;
 /// How long purges without a place are appended still, when larder ends.
@@ -78,6 +81,7 @@ pub(super) fn start(
         carrier,
         silent_from: None,
         about: None,
+        displaced: Vec::new(),
     };
     let run = move || {
         runtime.block_on(turns.run());
@@ -102,6 +106,8 @@ struct Turns<C> {
     silent_from: Option<Instant>,
     /// What the server said of itself last.
     about: Option<About>,
+    /// When the log did not know this member any more, of late.
+    displaced: Vec<Instant>,
 }
 
 impl<C: Carrier> Turns<C> {
@@ -189,6 +195,9 @@ impl<C: Carrier> Turns<C> {
         *self.line(lane) = Some(Line::Idle(caller));
         let is_news = match answer {
             Ok(reply) => {
+                if matches!(reply, LogReply::Lost(Lost::Member)) {
+                    self.note_displaced();
+                }
                 self.shared.member().answered(lane, ticket, reply, clock::now());
                 self.shared.note_failure(lane, None)
             }
@@ -199,6 +208,25 @@ impl<C: Carrier> Turns<C> {
         };
         if is_news {
             self.tell();
+        }
+    }
+
+    /// The log does not know this member any more. A larder of the same name takes the place of this one, and this one takes its, without
+    /// an end.
+    fn note_displaced(&mut self) {
+        let (now, name) = (Instant::now(), self.shared.report().name);
+        self.displaced.retain(|at| *at + DISPLACED_WITHIN > now);
+        self.displaced.push(now);
+        if self.displaced.len() >= DISPLACED_MAX {
+            self.displaced.clear();
+            self.diagnostics.warn(
+                "fleet",
+                "displaced",
+                format_args!(
+                    "another larder seems to be a member of the fleet under the name {name} as well: each takes the lease from the other; \
+                     give one of them another name in [fleet] name"
+                ),
+            );
         }
     }
 

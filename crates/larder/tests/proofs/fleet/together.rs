@@ -92,3 +92,16 @@ async fn what_a_post_invalidates_is_asked_for_again_at_all_of_them() {
     let (_, purges) = second.admin(&Request::new("GET", "/api/v1/purges", "localhost")).await;
     assert!(purges.as_array().unwrap().iter().all(|purge| purge["what"] != "url localhost/a"), "{purges}");
 }
+
+#[tokio::test]
+async fn two_larders_of_one_name_are_told() {
+    let stand = Stand::new();
+    let first = stand.larder("web-1", "1s", "").await;
+    let second = stand.larder("web-1", "1s", "").await;
+    let said = "under the name web-1 as well";
+    tokio::select! {
+        () = first.process.says(said) => {}
+        () = second.process.says(said) => {}
+    }
+    assert_eq!((first.get("/a").await.status, second.get("/a").await.status), (200, 200));
+}
