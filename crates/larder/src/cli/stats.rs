@@ -303,7 +303,7 @@ mod tests {
             "default          -         4       -        0          -\n",
             "default  memory                7  1.0 KiB  2.0 KiB  50 %  -       0\n",
             "default  disk /mnt/d1          9      0 B      0 B     -  absent  1 234 queue-full, 2 no-room\n",
-            "default  m:11211    left-alone        15      5       8  3 written\n",
+            "default  m:11211  left-alone        15      5       8  3 written\n",
             "app                            -       2          -    -    -\n",
             "  a:1            up            5       -          -\n",
         ] {
