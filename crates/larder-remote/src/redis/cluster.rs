@@ -1,6 +1,6 @@
 //! Which node of a Redis Cluster has which keys.
 //!
-//! In: some of its nodes. Out: the node of each slot, as more than half of the masters say. All that are known are asked each second, and
+//! In: some of its nodes. Out: the node of each slot, as more than half of the masters say. All that are known are asked twice a second, and
 //! whenever a node says that a slot is elsewhere. A node that is cut off knows the former state, so one answer alone is believed only
 //! where nothing is known yet. Between two rounds a slot follows what its node says of it (`MOVED`).
 //! A node has a number for as long as larder runs, which is its place among the servers of a store. Replicas are never read.
@@ -172,11 +172,9 @@ impl Cluster {
     /// Nothing is lost.
     pub(crate) async fn confirms_all(&self, node: usize, keys: &[&[u8]]) -> bool {
         let Some(address) = self.address(node) else { return false };
-        let last = self.begun.load(Ordering::Acquire);
-        self.ask_soon();
-        let round = self.over.subscribe().wait_for(|over| *over > last).await.is_ok();
+        let is_over = self.later_round().await;
         let map = self.map.read();
-        round && keys.iter().all(|key| map.named(slot_of(key)) == Some(&address))
+        is_over && keys.iter().all(|key| map.named(slot_of(key)) == Some(&address))
     }
 
     fn known(&self, key: &[u8]) -> Option<Address> {
@@ -198,10 +196,14 @@ impl Cluster {
     /// # Cancel safety
     /// Nothing is lost.
     pub(super) async fn confirms(&self, key: &[u8], address: &Address) -> bool {
+        self.later_round().await && self.map.read().named(slot_of(key)) == Some(address)
+    }
+
+    /// Waits until a round is over that has begun later than this call.
+    async fn later_round(&self) -> bool {
         let last = self.begun.load(Ordering::Acquire);
         self.ask_soon();
-        let round = self.over.subscribe().wait_for(|over| *over > last).await.is_ok();
-        round && self.map.read().named(slot_of(key)) == Some(address)
+        self.over.subscribe().wait_for(|over| *over > last).await.is_ok()
     }
 
     /// A round is to begin without waiting for its time.

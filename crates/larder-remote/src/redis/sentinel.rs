@@ -1,6 +1,6 @@
 //! Where a master is, as a majority of its Sentinels says (`SENTINEL GET-MASTER-ADDR-BY-NAME`).
 //!
-//! In: the Sentinels. Out: the master that more than half of them name, asked again each second and whenever a connection could not be
+//! In: the Sentinels. Out: the master that more than half of them name, asked again twice a second and whenever a connection could not be
 //! made. A Sentinel that is cut off, or that has not learned of a failover yet, names the former master; so one answer alone is never
 //! believed, and all that are configured count, those that do not answer too.
 //! One task has the connections ([`Masters::watch`]). All others wait for what it finds.
