@@ -19,22 +19,20 @@ struct Guarded {
     files: TempDir,
 }
 
+/// A server that speaks TLS alone, with these certificates and further options.
+fn serve(certificates: &Certificates, options: &[&str]) -> RedisOnPort {
+    let file = |name: &str| certificates.file(name).to_str().unwrap().to_owned();
+    let (cert, key, ca) = (file("server.pem"), file("server.key"), file("ca.pem"));
+    let files = ["--tls-cert-file", &cert, "--tls-key-file", &key, "--tls-ca-cert-file", &ca];
+    RedisOnPort::start_with("--tls-port", &[&["--port", "0"], &files[..], options].concat())
+}
+
 impl Guarded {
     fn start() -> Self {
         let certificates = Certificates::new();
         let files = tempfile::tempdir().unwrap();
         fs::write(files.path().join("password"), "f1rst\n").unwrap();
-        let file = |name: &str| certificates.file(name).to_str().unwrap().to_owned();
-        let (cert, key, ca) = (file("server.pem"), file("server.key"), file("ca.pem"));
-        let options = [
-            "--port",
-            "0",
-            "--tls-cert-file",
-            &cert,
-            "--tls-key-file",
-            &key,
-            "--tls-ca-cert-file",
-            &ca,
+        let rights = [
             "--user",
             "larder",
             "on",
@@ -47,7 +45,7 @@ impl Guarded {
             "+info",
             "+time",
         ];
-        let server = RedisOnPort::start_with("--tls-port", &options);
+        let server = serve(&certificates, &rights);
         Self { server, certificates, files }
     }
 
@@ -138,23 +136,7 @@ async fn what_is_wrong_with_tls_or_a_password_is_told_and_fails_no_request() {
             (std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1 << 30 | 1)).into();
     });
     let other = Certificates::with("other.example", |_| ());
-    let server = |of: &Certificates| {
-        let file = |name: &str| of.file(name).to_str().unwrap().to_owned();
-        let (cert, key, ca) = (file("server.pem"), file("server.key"), file("ca.pem"));
-        let options = [
-            "--port",
-            "0",
-            "--tls-cert-file",
-            &cert,
-            "--tls-key-file",
-            &key,
-            "--tls-ca-cert-file",
-            &ca,
-            "--tls-auth-clients",
-            "no",
-        ];
-        RedisOnPort::start_with("--tls-port", &options)
-    };
+    let server = |of| serve(of, &["--tls-auth-clients", "no"]);
     let (over, misnamed, plain) = (server(&expired), server(&other), RedisOnPort::start());
     let wrong = guarded.files.path().join("wrong");
     fs::write(&wrong, "nothing of the kind\n").unwrap();
