@@ -88,8 +88,8 @@ pub(crate) enum Job {
     Delete {
         key: RemoteKey,
         confirm: Confirm,
-        /// For a node of a cluster that is about to get the key.
-        is_asking: bool,
+        /// For a node of a cluster that is about to get the key: the number of the one that still has it, and says so.
+        asked_by: Option<usize>,
         /// How often a node has sent it on.
         hops: u8,
     },
@@ -171,7 +171,7 @@ impl Queue {
 
     /// The same, and calls `confirm` when it is confirmed.
     pub(crate) fn delete_then(&self, key: RemoteKey, confirm: Confirm) -> Result<(), RemoteError> {
-        self.push_deletion(Job::Delete { key, confirm, is_asking: false, hops: 0 })
+        self.push_deletion(Job::Delete { key, confirm, asked_by: None, hops: 0 })
             .map_err(|_| RemoteError::QueueFull)
     }
 
@@ -180,7 +180,7 @@ impl Queue {
         self.push_deletion(job)
     }
 
-    /// Takes out deletions whose keys `goes` says to be elsewhere.
+    /// Takes out deletions whose keys `goes` says to be elsewhere. They count until they are [settled](Queue::settle) or put back.
     pub(crate) fn take_deletions(&self, goes: impl Fn(&RemoteKey) -> bool) -> Vec<Job> {
         let mut entries = self.entries.lock();
         let (mut gone, mut stay) = (Vec::new(), VecDeque::new());
@@ -191,8 +191,6 @@ impl Queue {
             }
         }
         entries.jobs = stay;
-        entries.bytes = entries.bytes.saturating_sub(gone.iter().map(Job::cost).sum());
-        entries.deletions = entries.deletions.saturating_sub(gone.len());
         gone
     }
 

@@ -63,18 +63,21 @@ impl Routes {
         }
         let elsewhere =
             |key: &RemoteKey| self.placement.place(key.as_bytes()).filter(|place| *place != server);
-        let mut left = Vec::new();
+        let (mut left, mut cost, mut sent) = (Vec::new(), 0, 0);
         for job in queue.take_deletions(|key| elsewhere(key).is_some()) {
-            let place = match &job {
-                Job::Delete { key, .. } => elsewhere(key),
-                _ => None,
-            };
-            let sent = match place {
-                Some(place) => self.send_on(job, place),
+            let job_cost = job.cost();
+            let place = job.deleted_key().and_then(|key| self.placement.place(key));
+            let moved = match place {
+                Some(place) => self.send_on(anew(job), place),
                 None => Err(job),
             };
-            left.extend(sent.err().and_then(|job| queue.redirect(job).err()));
+            match moved {
+                Ok(()) => (cost, sent) = (cost + job_cost, sent + 1),
+                Err(job) => left.push(job),
+            }
         }
+        queue.put_back(left);
+        queue.settle(cost, sent);
     }
 
     /// The server that is the right one at the moment, where there is a vote on that.
@@ -82,11 +85,12 @@ impl Routes {
         self.watched.as_ref().and_then(|dial| dial.elected())
     }
 
-    /// Whether it was the right server that has confirmed deletions of these keys: a former one deletes what nobody looks at.
-    async fn vouches(&self, server: usize, elected: Option<&Address>, keys: &[&[u8]]) -> bool {
+    /// Whether it was the right server that has confirmed deletions of these keys, each with the node of a cluster that has to be the
+    /// right one: a former one deletes what nobody looks at.
+    async fn vouches(&self, elected: Option<&Address>, keys: &[(&[u8], usize)]) -> bool {
         let vote = async {
             match (&self.placement, &self.watched, elected) {
-                (KeyPlaces::Cluster(cluster), ..) => cluster.confirms_all(server, keys).await,
+                (KeyPlaces::Cluster(cluster), ..) => cluster.confirms_all(keys).await,
                 (KeyPlaces::Ring(_), Some(dial), Some(elected)) => dial.confirms(elected).await,
                 (KeyPlaces::Ring(_), ..) => true,
             }
@@ -155,7 +159,8 @@ async fn carry_out((server, number): (&Server, usize), queue: &Queue, link: &Lin
                 if let Some(Redirect { node, is_asking }) = redirect
                     && hops < HOPS_MAX =>
             {
-                let job = Job::Delete { key, confirm, is_asking, hops: hops + 1 };
+                let asked_by = is_asking.then_some(number);
+                let job = Job::Delete { key, confirm, asked_by, hops: hops + 1 };
                 if let Err(job) = routes.send_on(job, node) {
                     is_well = false;
                     again.push(job);
@@ -170,12 +175,12 @@ async fn carry_out((server, number): (&Server, usize), queue: &Queue, link: &Lin
                 confirmed.push(job);
                 continue;
             }
-            (Job::Delete { key, confirm, .. }, answer) => {
+            (job @ Job::Delete { .. }, answer) => {
                 told(server, answer);
                 server.counters().wrote(Write::Unconfirmed);
                 is_well = false;
-                // After a pause it begins anew.
-                again.push(Job::Delete { key, confirm, is_asking: false, hops: 0 });
+                // After a pause.
+                again.push(anew(job));
                 continue;
             }
             // Where it is not told, the server knows no better than before.
@@ -191,11 +196,11 @@ async fn carry_out((server, number): (&Server, usize), queue: &Queue, link: &Lin
         }
         cost += job_cost;
     }
-    let keys: Vec<&[u8]> = confirmed.iter().filter_map(Job::deleted_key).collect();
-    if !keys.is_empty() && !routes.vouches(number, elected.as_ref(), &keys).await {
+    let keys: Vec<(&[u8], usize)> = confirmed.iter().filter_map(|job| responsible(job, number)).collect();
+    if !keys.is_empty() && !routes.vouches(elected.as_ref(), &keys).await {
         is_well = false;
         confirmed.iter().for_each(|_| server.counters().wrote(Write::Unconfirmed));
-        again.append(&mut confirmed);
+        again.extend(confirmed.drain(..).map(anew));
     }
     deletions += confirmed.len();
     cost += confirmed.iter().map(Job::cost).sum::<usize>();
@@ -211,6 +216,23 @@ async fn carry_out((server, number): (&Server, usize), queue: &Queue, link: &Lin
     is_well
 }
 
+/// What a deletion deletes, and the node that has to be the right one for that: the one that was asked, or the one that has sent it there
+/// by `ASK`.
+fn responsible(job: &Job, asked: usize) -> Option<(&[u8], usize)> {
+    match job {
+        Job::Delete { key, asked_by, .. } => Some((key.as_bytes(), asked_by.unwrap_or(asked))),
+        Job::Set { .. } | Job::Touch { .. } => None,
+    }
+}
+
+/// A deletion as it was before any node had sent it on.
+fn anew(job: Job) -> Job {
+    match job {
+        Job::Delete { key, confirm, .. } => Job::Delete { key, confirm, asked_by: None, hops: 0 },
+        other => other,
+    }
+}
+
 fn told(server: &Server, answer: Answer) {
     if let Ok(Reply::ServerError(text)) = answer {
         server.refused(&text);
@@ -222,7 +244,7 @@ fn request(job: &Job) -> Request {
         Job::Set { key, expires, value } => {
             Request::Set { key: key.clone(), expires: *expires, value: value.clone() }
         }
-        Job::Delete { key, is_asking: false, .. } => Request::Delete(key.clone()),
+        Job::Delete { key, asked_by: None, .. } => Request::Delete(key.clone()),
         Job::Delete { key, .. } => Request::Asking(Box::new(Request::Delete(key.clone()))),
         Job::Touch { key } => Request::Touch(key.clone()),
     }

@@ -14,4 +14,7 @@ pub(crate) enum CallError {
     /// The server says that it cannot.
     #[error("it says: {0}")]
     Says(String),
+    /// No majority has said that the server is the right one.
+    #[error("no majority has said of late which servers are the right ones")]
+    Unvouched,
 }

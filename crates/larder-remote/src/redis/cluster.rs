@@ -137,19 +137,20 @@ impl Cluster {
         self.known(key).ok_or_else(|| self.unknown())
     }
 
-    /// Waits until any of it is known.
+    /// Waits until a majority of its masters has told what is where.
     ///
     /// # Errors
-    /// No node has told it.
+    /// No node has told anything.
     ///
     /// # Cancel safety
     /// Nothing is lost.
     pub(crate) async fn found(&self) -> io::Result<()> {
-        self.over.subscribe().wait_for(|over| *over > 0).await.map_err(io::Error::other)?;
-        match self.nodes() {
-            0 => Err(self.unknown()),
-            _ => Ok(()),
+        let mut over = self.over.subscribe();
+        over.wait_for(|over| *over > 0).await.map_err(io::Error::other)?;
+        if self.nodes() == 0 {
+            return Err(self.unknown());
         }
+        over.wait_for(|_| !self.vouched().is_zero()).await.map(drop).map_err(io::Error::other)
     }
 
     fn unknown(&self) -> io::Error {
@@ -166,15 +167,17 @@ impl Cluster {
         Duration::from_nanos(self.vouched.load(Ordering::Acquire))
     }
 
-    /// Whether a majority says, in a round that has begun later than this call, that a node has all of these keys.
+    /// Whether a majority says, in a round that has begun later than this call, that each of these keys is at its node.
     ///
     /// # Cancel safety
     /// Nothing is lost.
-    pub(crate) async fn confirms_all(&self, node: usize, keys: &[&[u8]]) -> bool {
-        let Some(address) = self.address(node) else { return false };
+    pub(crate) async fn confirms_all(&self, keys: &[(&[u8], usize)]) -> bool {
         let is_over = self.later_round().await;
         let map = self.map.read();
-        is_over && keys.iter().all(|key| map.named(slot_of(key)) == Some(&address))
+        is_over
+            && keys.iter().all(|(key, node)| {
+                map.nodes().get(*node).is_some_and(|at| map.named(slot_of(key)) == Some(at))
+            })
     }
 
     fn known(&self, key: &[u8]) -> Option<Address> {
@@ -200,7 +203,10 @@ impl Cluster {
     }
 
     /// Waits until a round is over that has begun later than this call.
-    async fn later_round(&self) -> bool {
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(super) async fn later_round(&self) -> bool {
         let last = self.begun.load(Ordering::Acquire);
         self.ask_soon();
         self.over.subscribe().wait_for(|over| *over > last).await.is_ok()

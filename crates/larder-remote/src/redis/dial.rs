@@ -145,6 +145,18 @@ impl Dial {
         }
     }
 
+    /// Waits until a round of questions is over that has begun later than this call.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(crate) async fn later_round(&self) {
+        match &self.place {
+            Place::Server(_) => {}
+            Place::Sentinel(masters) => drop(masters.later_round().await),
+            Place::Slot(cluster, _) | Place::Node(cluster, _) => drop(cluster.later_round().await),
+        }
+    }
+
     /// The server that is asked now, where a majority decides which it is.
     pub(crate) fn elected(&self) -> Option<Address> {
         match &self.place {
@@ -177,12 +189,14 @@ impl fmt::Debug for Dial {
     }
 }
 
-/// A connection that ends when its server is not the one any more.
+/// A connection that ends when its server is not the one any more. That comes first: what is sent after a vote on another server
+/// must not be answered by this one.
 fn until(driver: Driver, left: impl Future<Output = ()> + Send + 'static) -> Driver {
     Box::pin(async move {
         tokio::select! {
-            () = driver => {}
+            biased;
             () = left => {}
+            () = driver => {}
         }
     })
 }

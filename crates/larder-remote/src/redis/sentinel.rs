@@ -107,11 +107,15 @@ impl Masters {
     /// # Cancel safety
     /// Nothing is lost.
     pub(super) async fn confirms(&self, master: &Address) -> bool {
+        self.later_round().await.is_some_and(|named| named == *master)
+    }
+
+    /// Waits until a round is over that has begun later than this call. What a majority names in it.
+    pub(super) async fn later_round(&self) -> Option<Address> {
         let last = self.begun.load(Ordering::Acquire);
         self.ask_soon();
         let mut found = self.found.subscribe();
-        let round = found.wait_for(|round| round.number > last).await;
-        round.is_ok_and(|round| round.named.as_ref() == Some(master))
+        found.wait_for(|round| round.number > last).await.ok()?.named.clone()
     }
 
     /// Since when a majority vouches for the master, on the lease's clock.

@@ -200,11 +200,30 @@ impl Links {
         self.dial.cluster().is_some_and(|cluster| cluster.changes() != self.since)
     }
 
+    /// Whether a majority has said of late that the servers are the right ones, where there is a vote on that.
+    pub(super) fn is_vouched(&self) -> bool {
+        clock::now() <= self.dial.vouched().saturating_add(TRACKING)
+    }
+
+    /// The same, where a round may be on its way that says so.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(super) async fn are_vouched_soon(&self) -> bool {
+        if !self.is_vouched() {
+            let _ = timeout(BEAT, self.dial.later_round()).await;
+        }
+        self.is_vouched()
+    }
+
     /// What is known counts from the oldest sign of life.
     fn tell(&self) {
         if let Some(alive) = self.open.iter().map(|open| open.alive).min() {
             // A server that is not the master any more answers as well.
-            self.shared.alive(alive.min(self.dial.vouched()));
+            match self.is_vouched() {
+                true => self.shared.alive(alive.min(self.dial.vouched())),
+                false => self.shared.is_down.store(true, Ordering::Release),
+            }
         }
     }
 

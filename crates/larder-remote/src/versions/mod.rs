@@ -14,6 +14,7 @@
 //! told since before it was read. So a server that is cut off is believed for that long, and no longer.
 //! Deliberately absent: how names are made of requests, and what a version decides.
 
+mod command;
 mod counters;
 mod links;
 mod name;

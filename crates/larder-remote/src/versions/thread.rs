@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ::redis::{Cmd, cmd};
+use ::redis::Cmd;
 use larder_observe::Diagnostics;
 use tokio::runtime::Builder;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
+use super::command::{begin, commands, touch, usable};
 use super::links::Links;
 use super::name::VersionName;
 use super::reader_state::{SharedVersions, VersionAsk, seconds};
@@ -25,8 +26,6 @@ use crate::clock;
 use crate::error::{Failure, RemoteError};
 use crate::redis::{CallError, Changed, Dial, Lists, RedisReply};
 
-/// The longest version, in bytes.
-const TEXT_MAX: usize = 256;
 /// The largest string that a reply may have. A longer one ends the connection.
 const STRING_MAX: usize = 1 << 20;
 /// The bounds of a reply: the values of as many fields as are asked for at once, or the keys of a change.
@@ -43,10 +42,6 @@ const LATELY: Duration = Duration::from_secs(10);
 const TOUCHED_MAX: usize = 1000;
 /// The first pause after a connection that could not be made, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
-/// The server's time, where the field has nothing.
-const BEGIN: &str = "return redis.call('HSETNX', KEYS[1], ARGV[1], redis.call('TIME')[1])";
-/// The same of a key.
-const BEGIN_KEY: &str = "return redis.call('SET', KEYS[1], redis.call('TIME')[1], 'NX') and 1 or 0";
 /// Versions that are begun within a second, so that requests for URLs that no page links to do not fill the server.
 const BEGUN_MAX: u32 = 100;
 /// A connection that has lasted less is not made anew at once.
@@ -263,12 +258,20 @@ impl Turns {
             if let Err(failure) = done {
                 return Ok(failure);
             }
+            match links.is_vouched() {
+                true => self.well(),
+                false => self.lost(&CallError::Unvouched),
+            }
         }
     }
 
     async fn carry_out(&mut self, links: &mut Links, batch: Batch) -> Result<(), CallError> {
         let names = batch.waiting.iter().flat_map(|(names, _)| names).cloned().collect();
-        let readings = self.read(links, names, true).await?;
+        let mut readings = self.read(links, names, true).await?;
+        // Who answers may be a former master, and what it says the version of long ago.
+        if !links.are_vouched_soon().await {
+            readings.clear();
+        }
         for (names, reply) in batch.waiting {
             let reading = |name| readings.get(name).cloned().unwrap_or(VersionReading::Unknown);
             // Its request may have left.
@@ -474,44 +477,4 @@ impl Drop for PutBack<'_> {
     fn drop(&mut self) {
         self.0.notify_one();
     }
-}
-
-/// Reads names of one key, in such a way that the server tells of its changes from then on.
-fn commands(group: &[VersionName]) -> [Cmd; 2] {
-    let mut caching = cmd("CLIENT");
-    caching.arg("CACHING").arg("YES");
-    let key = group.first().map(VersionName::key).unwrap_or_default();
-    let fields: Vec<&[u8]> = group.iter().filter_map(VersionName::field).collect();
-    // A string of another use may be large.
-    let mut read = if fields.is_empty() { cmd("GETRANGE") } else { cmd("HMGET") };
-    read.arg(key);
-    match fields.is_empty() {
-        true => read.arg(0).arg(TEXT_MAX),
-        false => read.arg(fields),
-    };
-    [caching, read]
-}
-
-fn touch(keys: &[Box<[u8]>]) -> Cmd {
-    let mut touch = cmd("TOUCH");
-    keys.iter().for_each(|key| {
-        touch.arg(&**key);
-    });
-    touch
-}
-
-fn begin(name: &VersionName) -> Cmd {
-    let mut begin = cmd("EVAL");
-    match name.field() {
-        Some(field) => begin.arg(BEGIN).arg(1).arg(name.key()).arg(field),
-        None => begin.arg(BEGIN_KEY).arg(1).arg(name.key()),
-    };
-    begin
-}
-
-/// A text that may be part of a key.
-fn usable(text: &[u8]) -> Option<&str> {
-    let text = std::str::from_utf8(text).ok()?;
-    let is_fit = (1..=TEXT_MAX).contains(&text.len()) && !text.chars().any(char::is_control);
-    is_fit.then_some(text)
 }

@@ -29,6 +29,7 @@ mod plain_files_invalidated;
 mod process;
 mod ranges;
 mod records;
+mod redis_servers;
 mod slow_reader;
 mod slow_readers;
 mod uploads;

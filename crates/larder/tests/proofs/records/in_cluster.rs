@@ -1,121 +1,12 @@
 //! A Redis Cluster: each node has its share of the records, slots may move and nodes may die while larders share.
 
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use larder_testkit::redis::RedisOnPort;
 
 use super::{Larder, Scene, checked, is_hit, leased, shares, together};
+use crate::redis_servers::{Nodes, is_well};
 use crate::support::{until, written};
-
-/// Three masters, each with a replica where that is wanted.
-struct Nodes(Vec<RedisOnPort>);
-
-impl Nodes {
-    async fn start(replicas: usize) -> Self {
-        let nodes = Self((0..3 * (1 + replicas)).map(|_| RedisOnPort::start_node()).collect());
-        nodes.join(replicas).await;
-        nodes
-    }
-
-    /// They become a cluster.
-    async fn join(&self, replicas: usize) {
-        let addresses: Vec<String> = self.0.iter().map(|node| format!("127.0.0.1:{}", node.port)).collect();
-        let mut create = Command::new("redis-cli");
-        create.args(["--cluster", "create"]).args(&addresses);
-        create.args(["--cluster-replicas", &replicas.to_string(), "--cluster-yes"]);
-        let output = tokio::task::spawn_blocking(move || create.output().unwrap()).await.unwrap();
-        assert!(output.status.success(), "{output:?}");
-        until("the cluster is well", async || self.0.iter().all(is_well)).await;
-    }
-
-    /// What a config says of it: one node that is no other's.
-    fn said(&self) -> String {
-        let addresses: Vec<String> =
-            self.0.iter().take(3).map(|node| format!("\"127.0.0.1:{}\"", node.port)).collect();
-        format!("cluster = [{}]", addresses.join(", "))
-    }
-
-    /// How many records there are at each.
-    fn records(&self) -> Vec<usize> {
-        let count =
-            |node: &RedisOnPort| node.raw().ask_list(&[b"KEYS", b"larder:1:default:r:*"]).unwrap().len();
-        self.0.iter().map(count).collect()
-    }
-
-    /// Which node has a slot, by its place.
-    fn owner(&self, slot: &str) -> usize {
-        let told = self.0.iter().find_map(|node| {
-            let said = node.raw().ask(&[b"CLUSTER", b"NODES"])?;
-            let said = String::from_utf8(said).ok()?;
-            let own = said.lines().find(|line| line.contains("myself"))?;
-            let stretches = own.split(' ').skip(8).filter(|stretch| !stretch.starts_with('['));
-            let slot: u32 = slot.parse().ok()?;
-            let has = |stretch: &str| {
-                let (first, last) = stretch.split_once('-').unwrap_or((stretch, stretch));
-                first.parse::<u32>().is_ok_and(|first| first <= slot)
-                    && last.parse::<u32>().is_ok_and(|last| slot <= last)
-            };
-            (own.contains("master") && stretches.into_iter().any(has)).then_some(node.port)
-        });
-        self.0.iter().position(|node| Some(node.port) == told).unwrap()
-    }
-
-    /// Has the cluster do something with a key, at whichever node that has it.
-    fn tell(&self, words: &[&str]) {
-        let mut command = Command::new("redis-cli");
-        command.args(["-c", "-p", &self.0[0].port.to_string()]).args(words);
-        let output = command.output().unwrap();
-        assert!(output.status.success() && !output.stdout.starts_with(b"ERR"), "{words:?}: {output:?}");
-    }
-
-    /// The slot of a key.
-    fn slot(&self, key: &str) -> String {
-        let told = self.0[0].raw().ask(&[b"CLUSTER", b"KEYSLOT", key.as_bytes()]).unwrap();
-        String::from_utf8(told).unwrap().trim_start_matches(':').to_owned()
-    }
-
-    fn id(&self, node: usize) -> String {
-        String::from_utf8(self.0[node].raw().ask(&[b"CLUSTER", b"MYID"]).unwrap()).unwrap()
-    }
-
-    /// Moves a slot with its keys, as `redis-cli --cluster reshard` does.
-    fn migrate(&self, slot: &str, from: usize, to: usize) {
-        let set = |node: usize, words: &[&str]| {
-            let words: Vec<&[u8]> =
-                ["CLUSTER", "SETSLOT", slot].iter().chain(words).map(|word| word.as_bytes()).collect();
-            assert_eq!(self.0[node].raw().ask(&words).as_deref(), Some(&b"+OK"[..]));
-        };
-        let (source, target) = (self.id(from), self.id(to));
-        set(to, &["IMPORTING", &source]);
-        set(from, &["MIGRATING", &target]);
-        let port = self.0[to].port.to_string();
-        loop {
-            let keys = [&b"CLUSTER"[..], b"GETKEYSINSLOT", slot.as_bytes(), b"100"];
-            let keys = self.0[from].raw().ask_list(&keys).unwrap();
-            if keys.is_empty() {
-                break;
-            }
-            for key in keys {
-                let migrate = [&b"MIGRATE"[..], b"127.0.0.1", port.as_bytes(), &key, b"0", b"5000"];
-                let said = self.0[from].raw().ask(&migrate).unwrap();
-                assert!(said == b"+OK" || said == b"+NOKEY", "{}", String::from_utf8_lossy(&said));
-            }
-        }
-        for node in (0..3).filter(|node| *node != to).chain([to]) {
-            set(node, &["NODE", &target]);
-        }
-    }
-}
-
-fn is_well(node: &RedisOnPort) -> bool {
-    let told = node.raw().ask(&[b"CLUSTER", b"INFO"]).unwrap();
-    let told = String::from_utf8_lossy(&told);
-    let replication = node.raw().ask(&[b"INFO", b"replication"]).unwrap();
-    // A replica that has nothing yet takes no master's place.
-    let is_behind = String::from_utf8_lossy(&replication).contains("master_link_status:down");
-    told.contains("cluster_state:ok") && told.contains("cluster_size:3") && !is_behind
-}
 
 #[tokio::test]
 async fn larders_share_and_purge_over_all_nodes() {
@@ -286,17 +177,38 @@ async fn a_record_on_its_way_is_found() {
     let slot = String::from_utf8(slot).unwrap().trim_start_matches(':').to_owned();
     let to = (owner + 1) % 3;
     // Its only key has gone already, and the slot has not.
-    let set = |node: usize, words: [&str; 2]| {
-        let words = [&b"CLUSTER"[..], b"SETSLOT", slot.as_bytes(), words[0].as_bytes(), words[1].as_bytes()];
-        assert_eq!(nodes.0[node].raw().ask(&words).as_deref(), Some(&b"+OK"[..]));
-    };
-    set(to, ["IMPORTING", &nodes.id(owner)]);
-    set(owner, ["MIGRATING", &nodes.id(to)]);
-    let port = nodes.0[to].port.to_string();
-    let migrate = [&b"MIGRATE"[..], b"127.0.0.1", port.as_bytes(), &name, b"0", b"5000"];
-    assert_eq!(nodes.0[owner].raw().ask(&migrate).as_deref(), Some(&b"+OK"[..]));
+    nodes.begins_to_move(&slot, owner, to);
+    nodes.moves_keys(&slot, owner, to);
     assert!(is_hit(&second.get("/page-100").await), "by ASK");
     assert_eq!(scene.asked("/page-100"), 1);
+}
+
+/// Who fetches for all cannot be said while the slot is on its way: two keys are asked for, and the new node may not have both.
+#[tokio::test]
+async fn a_page_whose_slot_is_on_its_way_is_fetched_all_the_same() {
+    let nodes = Nodes::start(0).await;
+    let mut scene = Scene::saying(nodes.said());
+    scene.timeout = "2s";
+    let (first, second) = scene.two().await;
+    scene.fetched_by(&first, "/slow-100").await;
+    let owner = nodes.records().iter().position(|records| *records == 1).unwrap();
+    let name = nodes.0[owner].raw().ask_list(&[b"KEYS", b"larder:1:default:r:*"]).unwrap().remove(0);
+    let name = String::from_utf8(name).unwrap();
+    assert_eq!(first.purge(r#"{"tags": ["page"]}"#).await.0, 200);
+    nodes.tell(&["DEL", &name]);
+    let (slot, to) = (nodes.slot(&name), (owner + 1) % 3);
+    nodes.begins_to_move(&slot, owner, to);
+    let (one, other) = tokio::join!(first.get("/slow-100"), second.get("/slow-100"));
+    assert_eq!((one.status, other.status), (200, 200));
+    let asked = scene.asked("/slow-100");
+    assert!((2..=3).contains(&asked), "{asked}: once before, and once or each for itself");
+    nodes.moves_keys(&slot, owner, to);
+    nodes.has_moved(&slot, to);
+    shares(&scene, (&first, &second)).await;
+    let now = scene.change();
+    assert_eq!(first.purge(r#"{"tags": ["page"]}"#).await.0, 200);
+    let (one, other) = tokio::join!(first.state("/slow-100"), second.state("/slow-100"));
+    assert_eq!((one, other, scene.asked("/slow-100")), (now, now, asked + 1), "one fetches for both");
 }
 
 #[tokio::test]

@@ -6,56 +6,8 @@ use std::time::Duration;
 use larder_testkit::redis::RedisOnPort;
 
 use super::{Scene, is_hit, leased, shares, state, together};
+use crate::redis_servers::Watched;
 use crate::support::{Signal, until};
-
-/// A master, two replicas, and three Sentinels that know of each other.
-struct Watched {
-    servers: [RedisOnPort; 3],
-    sentinels: [RedisOnPort; 3],
-}
-
-impl Watched {
-    async fn start() -> Self {
-        let quick = ["--repl-diskless-sync-delay", "0"];
-        let master = RedisOnPort::start_with("--port", &quick);
-        let port = master.port.to_string();
-        let replica = || {
-            RedisOnPort::start_with("--port", &[&quick[..], &["--replicaof", "127.0.0.1", &port]].concat())
-        };
-        let servers = [replica(), replica()];
-        let [one, two] = servers;
-        let sentinel = || RedisOnPort::start_sentinel(master.port, 2);
-        let sentinels = [sentinel(), sentinel(), sentinel()];
-        let watched = Self { servers: [master, one, two], sentinels };
-        until("replicas and Sentinels know each other", async || {
-            watched.sentinels.iter().all(|sentinel| {
-                let told = sentinel.raw().ask(&[b"INFO", b"sentinel"]).unwrap();
-                String::from_utf8_lossy(&told).contains("status=ok")
-                    && String::from_utf8_lossy(&told).contains("slaves=2,sentinels=3")
-            })
-        })
-        .await;
-        watched
-    }
-
-    /// What a config says of it.
-    fn said(&self) -> String {
-        let addresses = self.sentinels.each_ref().map(|sentinel| format!("\"127.0.0.1:{}\"", sentinel.port));
-        format!("sentinel = [{}], master = \"main\"", addresses.join(", "))
-    }
-
-    /// The port that a Sentinel names.
-    fn named(&self) -> u16 {
-        let told = self.sentinels[0].raw().ask_list(&[b"SENTINEL", b"GET-MASTER-ADDR-BY-NAME", b"main"]);
-        String::from_utf8(told.unwrap()[1].clone()).unwrap().parse().unwrap()
-    }
-
-    async fn fails_over(&mut self) {
-        let former = self.servers[0].port;
-        self.servers[0].kill();
-        until("another one is the master", async || self.named() != former).await;
-    }
-}
 
 #[tokio::test]
 async fn a_failover_under_load_fails_no_request_and_no_purge_is_lost() {

@@ -5,6 +5,7 @@
 
 mod away;
 mod known;
+mod sentinel;
 mod values;
 
 use std::net::SocketAddr;

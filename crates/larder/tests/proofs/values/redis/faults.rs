@@ -66,7 +66,7 @@ async fn a_server_that_is_killed_costs_nothing_and_is_used_again_when_it_is_back
 #[tokio::test]
 async fn a_server_that_wants_a_password_is_left_alone() {
     let server = RedisServer::start_with(&["--requirepass", "s3cret"]);
-    let setup = Setup::with(server, pages(), "near = \"0s\"\nkey = \"{target}\"", "").await;
+    let setup = Setup::of(server, pages(), "near = \"0s\"\nkey = \"{target}\"", "").await;
     for _ in 0..10 {
         is_from_origin(&setup.get("/a").await, "from the origin");
     }
@@ -86,7 +86,7 @@ async fn before<F: Future<Output = ()> + Send + 'static>(
     serve: impl Fn(BufReader<TcpStream>) -> F + Send + Sync + 'static,
 ) -> (Process, Origin, tempfile::TempDir) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("redis://{}", listener.local_addr().unwrap());
+    let url = format!("url = \"redis://{}\"", listener.local_addr().unwrap());
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             tokio::spawn(serve(BufReader::new(stream)));

@@ -70,7 +70,7 @@ async fn a_server_with_a_password_and_a_database_is_used_and_nobody_is_shown_the
     raw.ask(&[b"AUTH", b"s3cret"]);
     raw.ask(&[b"SELECT", b"5"]);
     raw.set("/a", b"value");
-    let url = format!("unix://{}?db=5&pass=s3cret", server.socket().display());
+    let url = format!("url = \"unix://{}?db=5&pass=s3cret\"", server.socket().display());
     let (origin, folder) =
         (larder_testkit::origin::Origin::simple(origin()).unwrap(), tempfile::tempdir().unwrap());
     let path = config(folder.path(), &url, &origin.url(), "key = \"{target}\"", "");
@@ -99,7 +99,7 @@ async fn a_server_on_a_port_is_used() {
     let server = RedisOnPort::start();
     let (origin, folder) =
         (larder_testkit::origin::Origin::simple(origin()).unwrap(), tempfile::tempdir().unwrap());
-    let url = format!("redis://127.0.0.1:{}/0", server.port);
+    let url = format!("url = \"redis://127.0.0.1:{}/0\"", server.port);
     let path = config(folder.path(), &url, &origin.url(), "key = \"{target}\"", "");
     let larder = Process::run_config(&path).await;
     is_from_origin(&within("/a", crate::support::get(larder.addr, "/a")).await, "from the origin");

@@ -2,7 +2,9 @@
 
 mod faults;
 mod found;
+mod in_cluster;
 mod kept;
+mod sentinel;
 
 use std::path::{Path, PathBuf};
 
@@ -14,10 +16,10 @@ use tempfile::TempDir;
 use super::{HOST, is_from_origin, is_hit, page};
 use crate::support::{Process, connect, get, within};
 
-/// A larder with values of one Redis, before an origin.
-struct Setup {
+/// A larder with values in Redis, before an origin. `R` is the Redis: one, or several together.
+struct Setup<R = RedisServer> {
     folder: TempDir,
-    redis: RedisServer,
+    redis: R,
     origin: Origin,
     larder: Process,
 }
@@ -25,16 +27,12 @@ struct Setup {
 impl Setup {
     /// `values` are keys of the table `redis`, one of them `key` or `format`; `site` lines of the site.
     async fn new(scripts: Vec<PathScript>, values: &str, site: &str) -> Self {
-        Self::with(RedisServer::start(), scripts, values, site).await
+        Self::of(RedisServer::start(), scripts, values, site).await
     }
 
-    async fn with(redis: RedisServer, scripts: Vec<PathScript>, values: &str, site: &str) -> Self {
-        let origin = Origin::simple(scripts).unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let url = format!("unix://{}", redis.socket().display());
-        let config = config(folder.path(), &url, &origin.url(), values, site);
-        let larder = Process::run_config(&config).await;
-        Self { folder, redis, origin, larder }
+    async fn of(redis: RedisServer, scripts: Vec<PathScript>, values: &str, site: &str) -> Self {
+        let place = format!("url = \"unix://{}\"", redis.socket().display());
+        Self::with((redis, &place), scripts, values, site).await
     }
 
     fn set(&self, name: &str, value: &str) {
@@ -44,6 +42,17 @@ impl Setup {
     /// What lies there under `name`.
     fn there(&self, name: &str) -> Option<String> {
         self.redis.raw().get(name)
+    }
+}
+
+impl<R> Setup<R> {
+    /// A Redis, and the lines that say where it is.
+    async fn with((redis, place): (R, &str), scripts: Vec<PathScript>, values: &str, site: &str) -> Self {
+        let origin = Origin::simple(scripts).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let config = config(folder.path(), place, &origin.url(), values, site);
+        let larder = Process::run_config(&config).await;
+        Self { folder, redis, origin, larder }
     }
 
     async fn get(&self, target: &str) -> Response {
@@ -78,12 +87,12 @@ impl Setup {
     }
 }
 
-/// A config in `folder`.
-fn config(folder: &Path, url: &str, origin: &str, values: &str, site: &str) -> PathBuf {
+/// A config in `folder`. `place` says where Redis is.
+fn config(folder: &Path, place: &str, origin: &str, values: &str, site: &str) -> PathBuf {
     let path = folder.join("larder.toml");
     let text = format!(
         "listen = [\"127.0.0.1:0\"]\nadmin = \"127.0.0.1:0\"\nworkers = 2\n[origins.app]\nservers = [{origin:?}]\n\
-         [stores.default]\nmemory = \"8MiB\"\n[stores.default.redis]\nurl = {url:?}\ndefault_type = \
+         [stores.default]\nmemory = \"8MiB\"\n[stores.default.redis]\n{place}\ndefault_type = \
          \"text/html\"\n{values}\n[[site]]\nhosts = [\"{HOST}\"]\norigin = \"app\"\n{site}\n"
     );
     std::fs::write(&path, text).unwrap();
