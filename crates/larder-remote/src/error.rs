@@ -50,6 +50,8 @@ pub enum Failure {
     TimedOut,
     /// The connection ended, or writing failed.
     Closed,
+    /// The connection was ended because another server is the right one now.
+    Moved,
     /// What came is no reply to what was asked.
     Malformed,
     /// The server announced a value beyond `max_object`.
@@ -67,6 +69,7 @@ impl Failure {
             Self::Connect => "connect",
             Self::TimedOut => "timeout",
             Self::Closed => "closed",
+            Self::Moved => "moved",
             Self::Malformed => "malformed",
             Self::TooLarge => "too-large",
             Self::Refused => "refused",
@@ -82,6 +85,7 @@ impl fmt::Display for Failure {
             Self::Connect => "no connection can be made",
             Self::TimedOut => "no reply came in time",
             Self::Closed => "the connection broke",
+            Self::Moved => "another server has its place",
             Self::Malformed => "what it sent is no reply to what was asked",
             Self::TooLarge => "it announced a value beyond max_object",
             Self::Refused => "it says that it cannot",

@@ -1,7 +1,7 @@
 //! Probes of a server that is left alone: they find out whether it is well again.
 //!
 //! In: a server whose breaker is open. Out: connections, one at a time, each up to its first reply, at the moments that the breaker
-//! names; and whether that reply came. No request ever is the probe.
+//! names, or at once where another server takes its place; and whether that reply came. No request ever is the probe.
 
 use std::time::Duration;
 
@@ -15,7 +15,10 @@ pub(crate) async fn probe(server: &Server, dialer: &Dialer, limit: Duration) {
     loop {
         server.breaker().until(true).await;
         while let Some(at) = server.breaker().probe_at() {
-            sleep_until(at).await;
+            tokio::select! {
+                () = sleep_until(at) => {}
+                () = dialer.moved() => {}
+            }
             match timeout(limit, dialer.open()).await {
                 Ok(Ok(_)) => server.recovered(),
                 Ok(Err(_)) | Err(_) => server.breaker().probe_failed(Instant::now()),

@@ -50,6 +50,17 @@ impl Dialer {
             }
         }
     }
+
+    /// Waits until another server is the one to connect to. For ever, where that cannot be.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(crate) async fn moved(&self) {
+        match &self.protocol {
+            Protocol::Memcached(..) => std::future::pending().await,
+            Protocol::Redis(dial) => dial.moved().await,
+        }
+    }
 }
 
 impl fmt::Debug for Dialer {

@@ -77,8 +77,9 @@ impl Server {
 
     /// A connection ended with requests outstanding. It counts once, however many there were.
     pub(crate) fn broke(&self, failure: Failure) {
-        // Nobody's fault but the value's: whoever asks for it again must not take the server from all others.
-        let is_failing = failure != Failure::TooLarge;
+        // The fault is the value's alone, and whoever asks for it again must not take the server from all others. Or there is none:
+        // the new server is asked from now on.
+        let is_failing = !matches!(failure, Failure::TooLarge | Failure::Moved);
         self.diagnostics.warn(
             self.kind,
             &format!("{} {}", self.label(), failure.token()),

@@ -13,13 +13,13 @@ use std::time::Duration;
 use larder_tls::Connector;
 
 use super::cluster::Cluster;
-use super::login::{Driver, LoggedIn, Pushed};
+use super::login::{LoggedIn, Pushed};
 use super::reach::{LoginSettings, Reach};
 use super::scan::Scanner;
 use super::sentinel::Masters;
 use super::settings::{RedisPlace, RedisSettings};
 use crate::address::{Address, Resolve};
-use crate::error::RemoteError;
+use crate::error::{Failure, RemoteError};
 
 /// See the head of the file.
 pub(crate) struct Dial {
@@ -104,18 +104,16 @@ impl Dial {
             Place::Sentinel(masters) => {
                 let master = masters.current().await?;
                 let opened = self.reach.open(&master, &self.account, scanner, pushed).await;
-                let mut opened = opened.inspect_err(|_| masters.ask_soon())?;
+                let opened = opened.inspect_err(|_| masters.ask_soon())?;
                 let masters = Arc::clone(masters);
-                opened.driver = until(opened.driver, async move { masters.left(&master).await });
-                Ok(opened)
+                Ok(until(opened, async move { masters.left(&master).await }))
             }
             Place::Slot(cluster, key) => {
                 let node = cluster.current(key).await?;
                 let opened = self.reach.open(&node, &self.account, scanner, pushed).await;
-                let mut opened = opened.inspect_err(|_| cluster.ask_soon())?;
+                let opened = opened.inspect_err(|_| cluster.ask_soon())?;
                 let (cluster, key) = (Arc::clone(cluster), Arc::clone(key));
-                opened.driver = until(opened.driver, async move { cluster.left(&key, &node).await });
-                Ok(opened)
+                Ok(until(opened, async move { cluster.left(&key, &node).await }))
             }
             Place::Node(cluster, node) => {
                 let address =
@@ -142,6 +140,17 @@ impl Dial {
             Place::Server(_) => Duration::MAX,
             Place::Sentinel(masters) => masters.vouched(),
             Place::Slot(cluster, _) | Place::Node(cluster, _) => cluster.vouched(),
+        }
+    }
+
+    /// Waits until another server is the one to connect to. For ever, where that is decided by no vote.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(crate) async fn moved(&self) {
+        match &self.place {
+            Place::Sentinel(masters) => masters.moved().await,
+            Place::Server(_) | Place::Slot(..) | Place::Node(..) => std::future::pending().await,
         }
     }
 
@@ -191,12 +200,14 @@ impl fmt::Debug for Dial {
 
 /// A connection that ends when its server is not the one any more. That comes first: what is sent after a vote on another server
 /// must not be answered by this one.
-fn until(driver: Driver, left: impl Future<Output = ()> + Send + 'static) -> Driver {
-    Box::pin(async move {
+fn until(mut opened: LoggedIn, left: impl Future<Output = ()> + Send + 'static) -> LoggedIn {
+    let (driver, account) = (opened.driver, Arc::clone(&opened.account));
+    opened.driver = Box::pin(async move {
         tokio::select! {
             biased;
-            () = left => {}
+            () = left => account.end(Failure::Moved),
             () = driver => {}
         }
-    })
+    });
+    opened
 }

@@ -102,6 +102,16 @@ impl Masters {
         }
     }
 
+    /// Waits until another one than now is the master.
+    pub(super) async fn moved(&self) {
+        match self.known() {
+            Some(master) => self.left(&master).await,
+            None => {
+                let _ = self.found.subscribe().wait_for(|round| round.master.is_some()).await;
+            }
+        }
+    }
+
     /// Whether a majority names this one in a round that has begun later than this call.
     ///
     /// # Cancel safety

@@ -5,6 +5,7 @@
 mod crowd;
 mod faults;
 mod lookups;
+mod moved;
 mod replies;
 mod writes;
 
