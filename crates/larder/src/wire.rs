@@ -8,21 +8,13 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use larder_cache::{
-    CachePolicy, Controls, HarmlessNames, Ignored, Lifetimes, SessionNames, SetCookiePolicy, Wishes,
-};
-use larder_config::{
-    CacheMode, Config, Cookies, HarmlessCookie, PathRegex, PurgeSetting, RequestDirectives, Resolved,
-    SessionCookie, Settings,
-};
-use larder_http::fields::cookie_names::HARMLESS;
+use larder_config::{CacheMode, Config, Resolved, Settings};
 use larder_http::time::Clock;
 use larder_observe::{CacheId, Diagnostics, Metrics};
 use larder_proxy::objects::Stores;
 use larder_proxy::settings::{
-    Access, AccessRules, Addresses, Invalidate, KeySettings, OriginChoice, PlaceMatch, ProxySettings,
-    QueryParts, RuleMatch, RuleNumber, RuleSettings, Secret, SiteSettings, StoreFrom, StoreRule, TypePattern,
-    ValueMatch,
+    Invalidate, KeySettings, OriginChoice, ProxySettings, QueryParts, RuleNumber, RuleSettings, SiteSettings,
+    StoreFrom, StoreRule,
 };
 use larder_proxy::{Heard, PlanError, Reach};
 use larder_remote::RemoteError;
@@ -31,7 +23,10 @@ use larder_store::{MemoryStoreSettings, Store};
 
 mod assembly;
 pub(crate) mod fleet;
+mod listener;
+mod matching;
 mod origin;
+mod policy;
 mod records;
 mod redis;
 mod removed;
@@ -41,6 +36,9 @@ mod values;
 mod versions;
 
 use crate::server::descriptors::Shares;
+pub(crate) use listener::listener;
+use matching::{place_match, rule_match};
+use policy::{access, policy};
 use records::FleetStanding;
 pub(crate) use redis::settings as redis_settings;
 use removed::{RemovedStores, has_directories, is_same_place};
@@ -401,148 +399,6 @@ impl Wiring {
             fragments: assembly::fragments(resolved.fragments),
             versions,
         }
-    }
-}
-
-fn policy(resolved: &Resolved, site_fields: &SiteFields) -> CachePolicy {
-    CachePolicy {
-        ttl: lifetimes(&resolved.ttl),
-        override_ttl: lifetimes(&resolved.override_ttl),
-        session_cookies: resolved.session_cookies.as_deref().map(session_names),
-        harmless_cookies: harmless_names(&resolved.harmless_cookies),
-        keyed_cookies: resolved.key.cookies.iter().map(|cookie| cookie.as_str().to_owned()).collect(),
-        keyed_fields: resolved.key.fields.clone(),
-        ignore_cookies: resolved.cookies == Cookies::Ignore,
-        stale_if_dead: resolved.stale_if_dead,
-        stale_while_revalidate: resolved.stale_while_revalidate,
-        stale_if_error: resolved.stale_if_error,
-        jitter_percent: resolved.jitter.hundredths(),
-        set_cookie: match resolved.set_cookie {
-            larder_config::SetCookie::Guard => SetCookiePolicy::Guard,
-            larder_config::SetCookie::Store => SetCookiePolicy::Store,
-            larder_config::SetCookie::Strip => SetCookiePolicy::Strip,
-            larder_config::SetCookie::Bypass => SetCookiePolicy::Bypass,
-        },
-        controls: Controls {
-            targets: site_fields.targets(resolved.targets.iter().map(|target| target.name().clone())),
-            surrogate_control: resolved.surrogate_control,
-            x_accel_expires: resolved.x_accel_expires,
-            x_reverse_proxy_ttl: resolved.x_reverse_proxy_ttl,
-            tags: site_fields.tags.clone(),
-            ending: site_fields.ending.clone(),
-        },
-        request_directives: match resolved.request_directives {
-            RequestDirectives::Guarded => Wishes::Guarded,
-            RequestDirectives::Honour => Wishes::Honour,
-            RequestDirectives::Ignore => Wishes::Ignore,
-        },
-        ignore: ignored(&resolved.ignore),
-        language_selection: resolved.language_selection,
-        templates: assembly::templates(&resolved.assemble),
-    }
-}
-
-fn access(setting: &PurgeSetting) -> Access {
-    let rules = match setting {
-        PurgeSetting::Closed => return Access::Closed,
-        PurgeSetting::Pass => return Access::Pass,
-        PurgeSetting::Open(rules) => rules,
-    };
-    let from = rules.from.clone();
-    let is_among = move |address: IpAddr| from.iter().any(|network| network.contains(address.to_canonical()));
-    let header = rules.header.as_ref();
-    Access::Open(Arc::new(AccessRules {
-        from: (!rules.from.is_empty()).then(|| Arc::new(is_among) as Addresses),
-        token: rules.token.as_ref().map(|token| Secret::new(token.expose())),
-        header: header.map(|field| (field.name.clone(), Secret::new(field.value.expose()))),
-        soft: rules.soft,
-        location: rules.location.as_ref().map(|location| location.as_str().into()),
-        patterns: rules.patterns,
-        absent: Some(rules.absent.code().as_u16()).filter(|status| *status != 200),
-    }))
-}
-
-fn session_names(cookies: &[SessionCookie]) -> SessionNames {
-    let mut names = SessionNames::default();
-    for cookie in cookies {
-        match cookie {
-            SessionCookie::Known => names.built_in = true,
-            SessionCookie::Whole(name) => names.exact.push(name.clone()),
-            SessionCookie::Part(part) => names.containing.push(part.clone()),
-        }
-    }
-    names
-}
-
-fn harmless_names(cookies: &[HarmlessCookie]) -> HarmlessNames {
-    let patterns = cookies.iter().flat_map(|cookie| match cookie {
-        HarmlessCookie::Known => HARMLESS.to_vec(),
-        HarmlessCookie::Pattern(pattern) => vec![pattern.as_str()],
-    });
-    HarmlessNames::new(patterns)
-}
-
-fn ignored(words: &[larder_config::Ignored]) -> Ignored {
-    let is_there = |word| words.contains(&word);
-    Ignored {
-        private: is_there(larder_config::Ignored::Private),
-        no_store: is_there(larder_config::Ignored::NoStore),
-        vary: is_there(larder_config::Ignored::Vary),
-        authorization: is_there(larder_config::Ignored::Authorization),
-        set_cookie: is_there(larder_config::Ignored::SetCookie),
-    }
-}
-
-fn lifetimes(lifetimes: &larder_config::Lifetimes) -> Lifetimes {
-    Lifetimes { any: lifetimes.any, by_status: lifetimes.by_status.clone() }
-}
-
-fn place_match(place: &larder_config::StoreRule) -> PlaceMatch {
-    PlaceMatch {
-        types: place.types.iter().map(|pattern| TypePattern::new(pattern.as_str())).collect(),
-        size_bytes_min: place.min_size.map_or(0, |size| size.0),
-        statuses: place.statuses.iter().map(larder_config::StatusRange::range).collect(),
-    }
-}
-
-fn rule_match(rule: &larder_config::Rule) -> RuleMatch {
-    let globs = rule.path.iter().map(|glob| larder_config::glob_to_regex(glob.as_str()));
-    let value = |value: &larder_config::ValueMatch| match value {
-        larder_config::ValueMatch::Present(present) => ValueMatch::Present(*present),
-        larder_config::ValueMatch::Glob(glob) => ValueMatch::Pattern(larder_config::glob_to_regex(glob)),
-    };
-    RuleMatch {
-        paths: globs.chain(rule.path_regex.iter().map(PathRegex::as_str).map(str::to_owned)).collect(),
-        methods: rule.methods.clone(),
-        fields: rule.header.iter().map(|(name, wanted)| (name.clone(), value(wanted))).collect(),
-        cookies: rule.cookie.iter().map(|(name, wanted)| (name.as_str().to_owned(), value(wanted))).collect(),
-        query: rule.query.iter().map(|(name, wanted)| (name.as_str().to_owned(), value(wanted))).collect(),
-    }
-}
-
-/// A listener's limits, from `[limits]`.
-pub(crate) fn listener(limits: &larder_config::Limits, clock: &Clock) -> larder_listen::Settings {
-    let bytes = |size: larder_config::ByteSize| usize::try_from(size.0).unwrap_or(usize::MAX);
-    let defaults = larder_listen::Limits::default();
-    larder_listen::Settings {
-        clock: clock.clone(),
-        limits: larder_listen::Limits {
-            head_bytes_max: bytes(limits.head_size),
-            fields_max: limits.fields,
-            field_bytes_max: bytes(limits.field_size),
-            target_bytes_max: bytes(limits.target_size),
-            head_time: limits.head_time,
-            keep_alive_idle: limits.keep_alive_idle,
-            body_idle: limits.body_idle,
-            write_idle: limits.write_idle,
-            rate_min: limits.rate_min.0,
-            rate_window: limits.rate_window,
-            body_bytes_max: limits.body_size.map(|size| size.0),
-            tunnel_idle: limits.tunnel_idle,
-            streams_max: limits.h2_streams,
-            resets_max: limits.h2_resets,
-            ..defaults
-        },
     }
 }
 

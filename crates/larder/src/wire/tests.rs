@@ -9,9 +9,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use http::HeaderName;
-use larder_cache::{Assemble, TemplatePolicy};
+use larder_cache::{
+    Assemble, CachePolicy, Controls, HarmlessNames, Ignored, Lifetimes, SessionNames, SetCookiePolicy,
+    TemplatePolicy, Wishes,
+};
+use larder_http::fields::cookie_names::HARMLESS;
 use larder_http::template::Language;
-use larder_proxy::settings::FragmentSettings;
+use larder_proxy::settings::{FragmentSettings, TypePattern};
 
 use super::*;
 
