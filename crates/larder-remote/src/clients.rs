@@ -18,7 +18,7 @@ use crate::address::Resolve;
 use crate::client::{Claimed, Client, Found, LookedUp};
 use crate::error::{Failure, RemoteError, Unfit};
 use crate::metrics::ServerReport;
-use crate::queue::Offered;
+use crate::queue::{MadeValue, Offered};
 use crate::settings::RemoteSettings;
 use crate::store::RemoteStore;
 
@@ -82,6 +82,17 @@ impl Clients {
     /// Queues a value, which stays for `lifetime`. Where there is no room, or the server fails, that is counted.
     pub fn set(&self, name: &Bytes, value: Bytes, lifetime: Duration) -> Offered {
         self.store.set(&self.store.key(name.clone()), value, lifetime)
+    }
+
+    /// Queues values that `make` makes when they are to be written, on the thread of the writer. They have the server of `name`, and about so
+    /// many bytes together. Where there is no room, or the server fails, that is counted.
+    pub fn set_made(
+        &self,
+        name: &Bytes,
+        bytes: usize,
+        make: impl FnOnce() -> Vec<MadeValue> + Send + 'static,
+    ) -> Offered {
+        self.store.set_made(&self.store.key(name.clone()), bytes, make)
     }
 
     /// Queues that a value is in use, where there is room.

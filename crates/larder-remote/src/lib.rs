@@ -57,7 +57,7 @@ pub use deadline::{Deadline, Limits};
 pub use error::{Failure, RemoteError, Unfit};
 pub use key::RemoteKey;
 pub use metrics::ServerReport;
-pub use queue::{Deletion, Offered};
+pub use queue::{Deletion, MadeValue, Offered};
 pub use reply::Ttl;
 pub use settings::RemoteSettings;
 pub use store::RemoteStore;

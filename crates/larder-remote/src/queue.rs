@@ -26,6 +26,17 @@ const DELETIONS_MAX: usize = 65_536;
 /// What an entry takes beside its key and its value.
 const ENTRY: usize = 128;
 
+/// A value that was made when its turn had come.
+#[derive(Debug)]
+pub struct MadeValue {
+    /// What it is called there.
+    pub name: Bytes,
+    /// Its bytes.
+    pub value: Bytes,
+    /// How long it stays.
+    pub lifetime: Duration,
+}
+
 /// What became of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offered {
@@ -77,9 +88,33 @@ impl fmt::Debug for Confirm {
     }
 }
 
+/// Makes entries when their turn has come: values of the server that it was queued for, and no deletion.
+pub(crate) struct Make(Box<dyn FnOnce() -> Vec<Job> + Send>);
+
+impl Make {
+    pub(crate) fn new(make: impl FnOnce() -> Vec<Job> + Send + 'static) -> Self {
+        Self(Box::new(make))
+    }
+
+    pub(crate) fn make(self) -> Vec<Job> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Make {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Make")
+    }
+}
+
 /// An entry of the queue.
 #[derive(Debug)]
 pub(crate) enum Job {
+    /// Values of about so many bytes, which take the processor some time.
+    Made {
+        bytes: usize,
+        make: Make,
+    },
     Set {
         key: RemoteKey,
         expires: u64,
@@ -102,6 +137,7 @@ impl Job {
     /// The bytes that it counts for.
     pub(crate) fn cost(&self) -> usize {
         match self {
+            Self::Made { bytes, .. } => ENTRY + bytes,
             Self::Set { key, value, .. } => ENTRY + key.as_bytes().len() + value.len(),
             Self::Delete { key, .. } | Self::Touch { key } => ENTRY + key.as_bytes().len(),
         }
@@ -111,7 +147,7 @@ impl Job {
     pub(crate) fn deleted_key(&self) -> Option<&[u8]> {
         match self {
             Self::Delete { key, .. } => Some(key.as_bytes()),
-            Self::Set { .. } | Self::Touch { .. } => None,
+            Self::Made { .. } | Self::Set { .. } | Self::Touch { .. } => None,
         }
     }
 
@@ -278,7 +314,7 @@ impl Queue {
         let (mut cost, mut values) = (0, 0);
         entries.jobs.retain(|job| {
             cost += if job.is_deletion() { 0 } else { job.cost() };
-            values += usize::from(matches!(job, Job::Set { .. }));
+            values += usize::from(matches!(job, Job::Made { .. } | Job::Set { .. }));
             job.is_deletion()
         });
         entries.bytes = entries.bytes.saturating_sub(cost);
@@ -317,6 +353,7 @@ mod tests {
 
     fn names(jobs: &[Job]) -> Vec<String> {
         let name = |job: &Job| match job {
+            Job::Made { .. } => "made".to_owned(),
             Job::Set { key, .. } => format!("+{}", key.as_bytes().escape_ascii()),
             Job::Delete { key, .. } | Job::Touch { key } => format!("-{}", key.as_bytes().escape_ascii()),
         };

@@ -23,7 +23,7 @@ use crate::memcached::Codings;
 use crate::metrics::{ServerReport, Write};
 use crate::probe::probe;
 use crate::protocol::{Dialer, Protocol};
-use crate::queue::{Confirm, Deletion, Job, Offered, Queue};
+use crate::queue::{Confirm, Deletion, Job, MadeValue, Make, Offered, Queue};
 use crate::server::Server;
 use crate::settings::{KeyPlaces, RemoteSettings, Terms};
 use crate::writer::{Routes, write};
@@ -119,23 +119,49 @@ impl RemoteStore {
     /// Queues a value to be written; it stays for `lifetime`. Never waits.
     pub fn set(&self, key: &RemoteKey, value: Bytes, lifetime: Duration) -> Offered {
         let Some(member) = self.member(key) else { return Offered::Failing };
-        let counters = member.server.counters();
+        match self.job(member, key, value, lifetime) {
+            Ok(job) => offer(member, job),
+            Err(why) => why,
+        }
+    }
+
+    /// Queues values that `make` makes when they are to be written, on the writer's thread. All have the server of `key`, and are about so
+    /// many bytes together. Never waits.
+    pub(crate) fn set_made(
+        self: &Arc<Self>,
+        key: &RemoteKey,
+        bytes: usize,
+        make: impl FnOnce() -> Vec<MadeValue> + Send + 'static,
+    ) -> Offered {
+        let Some(member) = self.member(key) else { return Offered::Failing };
+        let (store, key) = (Arc::clone(self), key.clone());
+        let make = Make::new(move || {
+            // A slot that has moved meanwhile is none of this server's: it says so.
+            let Some(member) = store.member(&key) else { return Vec::new() };
+            let job =
+                |made: MadeValue| store.job(member, &store.key(made.name), made.value, made.lifetime).ok();
+            make().into_iter().filter_map(job).collect()
+        });
+        offer(member, Job::Made { bytes, make })
+    }
+
+    /// A value that is to be written.
+    ///
+    /// # Errors
+    /// It is too large, or is to stay for less than a second.
+    fn job(
+        &self,
+        member: &QueuedServer,
+        key: &RemoteKey,
+        value: Bytes,
+        lifetime: Duration,
+    ) -> Result<Job, Offered> {
         if value.len() > self.terms.max_object {
-            counters.wrote(Write::TooLarge);
-            return Offered::TooLarge;
+            member.server.counters().wrote(Write::TooLarge);
+            return Err(Offered::TooLarge);
         }
-        let Some(expires) = self.expires(lifetime) else { return Offered::TooShort };
-        if !member.server.may_ask() {
-            counters.wrote(Write::Failing);
-            return Offered::Failing;
-        }
-        match member.queue.offer(Job::Set { key: key.clone(), expires, value }) {
-            true => Offered::Queued,
-            false => {
-                counters.wrote(Write::Full);
-                Offered::Full
-            }
-        }
+        let expires = self.expires(lifetime).ok_or(Offered::TooShort)?;
+        Ok(Job::Set { key: key.clone(), expires, value })
     }
 
     /// Queues that a value is in use, where there is room. Never waits.
@@ -257,6 +283,21 @@ impl RemoteStore {
 
     fn member(&self, key: &RemoteKey) -> Option<&QueuedServer> {
         self.members.get(self.terms.placement.place(key.as_bytes())?)
+    }
+}
+
+fn offer(QueuedServer { server, queue, .. }: &QueuedServer, job: Job) -> Offered {
+    let counters = server.counters();
+    if !server.may_ask() {
+        counters.wrote(Write::Failing);
+        return Offered::Failing;
+    }
+    match queue.offer(job) {
+        true => Offered::Queued,
+        false => {
+            counters.wrote(Write::Full);
+            Offered::Full
+        }
     }
 }
 

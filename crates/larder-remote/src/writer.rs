@@ -144,14 +144,13 @@ fn drop_values(server: &Server, queue: &Queue) {
 /// Writes one batch. False where anything of it has no reply, or a deletion has another one than a confirmation.
 async fn carry_out((server, number): (&Server, usize), queue: &Queue, link: &Link, routes: &Routes) -> bool {
     let elected = routes.elected();
-    let batch = queue.take(BATCH, BATCH_BYTES);
-    let begun: Vec<_> = batch.iter().map(|job| link.begin(request(job))).collect();
-    let (mut cost, mut deletions, mut again, mut confirmed) = (0, 0, Vec::new(), Vec::new());
+    let (batch, mut cost) = unpacked(queue.take(BATCH, BATCH_BYTES));
+    let begun: Vec<_> = batch.iter().map(|(job, _)| link.begin(request(job))).collect();
+    let (mut deletions, mut again, mut confirmed) = (0, Vec::new(), Vec::new());
     let mut is_well = true;
-    for (job, begun) in batch.into_iter().zip(begun) {
+    for ((job, job_cost), begun) in batch.into_iter().zip(begun) {
         let answer = reply_of(begun).await;
         is_well &= answer.is_ok();
-        let job_cost = job.cost();
         let redirect = routes.placement.redirected(&answer);
         match (job, answer) {
             // Its key has gone to another node, and so does the deletion.
@@ -170,6 +169,7 @@ async fn carry_out((server, number): (&Server, usize), queue: &Queue, link: &Lin
             }
             // A value could get there behind a later deletion, so it does not go.
             (Job::Set { .. }, _) if redirect.is_some() => server.counters().wrote(Write::Refused),
+            (Job::Made { .. }, _) => {}
             (Job::Touch { .. }, _) if redirect.is_some() => {}
             (job @ Job::Delete { .. }, Ok(Reply::Deleted | Reply::NotFound)) => {
                 confirmed.push(job);
@@ -216,12 +216,28 @@ async fn carry_out((server, number): (&Server, usize), queue: &Queue, link: &Lin
     is_well
 }
 
+/// Entries as they are written, each with what it counts for, and what those count for that were made of others.
+fn unpacked(batch: Vec<Job>) -> (Vec<(Job, usize)>, usize) {
+    let (mut all, mut of_made) = (Vec::with_capacity(batch.len()), 0);
+    for job in batch {
+        let cost = job.cost();
+        match job {
+            Job::Made { make, .. } => {
+                of_made += cost;
+                all.extend(make.make().into_iter().map(|job| (job, 0)));
+            }
+            job => all.push((job, cost)),
+        }
+    }
+    (all, of_made)
+}
+
 /// What a deletion deletes, and the node that has to be the right one for that: the one that was asked, or the one that has sent it there
 /// by `ASK`.
 fn responsible(job: &Job, asked: usize) -> Option<(&[u8], usize)> {
     match job {
         Job::Delete { key, asked_by, .. } => Some((key.as_bytes(), asked_by.unwrap_or(asked))),
-        Job::Set { .. } | Job::Touch { .. } => None,
+        Job::Made { .. } | Job::Set { .. } | Job::Touch { .. } => None,
     }
 }
 
@@ -247,5 +263,7 @@ fn request(job: &Job) -> Request {
         Job::Delete { key, asked_by: None, .. } => Request::Delete(key.clone()),
         Job::Delete { key, .. } => Request::Asking(Box::new(Request::Delete(key.clone()))),
         Job::Touch { key } => Request::Touch(key.clone()),
+        // Its values are in its place.
+        Job::Made { .. } => Request::NoOp,
     }
 }

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use super::super::setup::{Chance, confirmed, eventually, found, key, look, sample, until};
 use super::{Server, client};
-use crate::{LookedUp, Offered};
+use crate::{LookedUp, MadeValue, Offered};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -23,7 +25,17 @@ async fn what_is_queued_for_a_key_is_carried_out_in_its_order() {
             last[at] = None;
         } else {
             let body = format!("{n} {}", "x".repeat(chance.below(200) as usize));
-            assert_eq!(store.set(&key(&name), body.clone().into(), HOUR), Offered::Queued);
+            let queued = match chance.below(2) {
+                0 => store.set(&key(&name), body.clone().into(), HOUR),
+                // Two values of which the later one stays, made when it is their turn.
+                _ => {
+                    let made = [Bytes::from_static(b"former"), body.clone().into()];
+                    let made =
+                        made.map(|value| MadeValue { name: name.clone().into(), value, lifetime: HOUR });
+                    store.set_made(&key(&name), body.len(), || made.into())
+                }
+            };
+            assert_eq!(queued, Offered::Queued);
             last[at] = Some(body);
         }
     }
@@ -46,6 +58,7 @@ async fn a_deletion_outlives_its_server_and_values_do_not() {
     let mut deletion = Box::pin(confirmed(store.delete(&key("/a")).unwrap()));
     eventually("the server is left alone", || !store.is_asked(&key("/a"))).await;
     assert_eq!(store.set(&key("/b"), "body".into(), HOUR), Offered::Failing);
+    assert_eq!(store.set_made(&key("/b"), 9, || panic!("it is not to be made")), Offered::Failing);
     assert!(tokio::time::timeout(Duration::from_millis(50), &mut deletion).await.is_err(), "not confirmed");
     server.restart();
     // As if it had been away, and not ended.
@@ -54,7 +67,7 @@ async fn a_deletion_outlives_its_server_and_values_do_not() {
     until(&client, "/a", &LookedUp::Absent).await;
     assert_eq!(look(&client, "/b").await, LookedUp::Absent);
     assert_eq!(sample(&client, &["writes_total", "\"deleted\""]), 1);
-    assert_eq!(sample(&client, &["writes_total", "\"failing\""]), 1);
+    assert_eq!(sample(&client, &["writes_total", "\"failing\""]), 2);
 }
 
 #[tokio::test]
