@@ -14,11 +14,14 @@ use crate::server::Server;
 pub(crate) async fn probe(server: &Server, dialer: &Dialer, limit: Duration) {
     loop {
         server.breaker().until(true).await;
+        let mut asked = dialer.elected();
         while let Some(at) = server.breaker().probe_at() {
             tokio::select! {
                 () = sleep_until(at) => {}
-                () = dialer.moved() => {}
+                () = dialer.moved_from(asked.as_ref()) => {}
             }
+            // As it is before connecting: a vote may come while that takes its time.
+            asked = dialer.elected();
             match timeout(limit, dialer.open()).await {
                 Ok(Ok(_)) => server.recovered(),
                 Ok(Err(_)) | Err(_) => server.breaker().probe_failed(Instant::now()),

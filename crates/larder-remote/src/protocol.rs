@@ -51,14 +51,22 @@ impl Dialer {
         }
     }
 
-    /// Waits until another server is the one to connect to. For ever, where that cannot be.
+    /// The server that is connected to now, where a vote decides which it is.
+    pub(crate) fn elected(&self) -> Option<Address> {
+        match &self.protocol {
+            Protocol::Memcached(..) => None,
+            Protocol::Redis(dial) => dial.elected(),
+        }
+    }
+
+    /// Waits until it is another one than this. For ever, where there is no vote.
     ///
     /// # Cancel safety
     /// Nothing is lost.
-    pub(crate) async fn moved(&self) {
+    pub(crate) async fn moved_from(&self, elected: Option<&Address>) {
         match &self.protocol {
             Protocol::Memcached(..) => std::future::pending().await,
-            Protocol::Redis(dial) => dial.moved().await,
+            Protocol::Redis(dial) => dial.moved_from(elected).await,
         }
     }
 }

@@ -216,18 +216,13 @@ impl Queue {
         self.push_deletion(job)
     }
 
-    /// Takes out deletions whose keys `goes` says to be elsewhere. They count until they are [settled](Queue::settle) or put back.
-    pub(crate) fn take_deletions(&self, goes: impl Fn(&RemoteKey) -> bool) -> Vec<Job> {
+    /// Takes out all deletions, in their order. They count until they are [settled](Queue::settle) or put back.
+    pub(crate) fn take_deletions(&self) -> Vec<Job> {
         let mut entries = self.entries.lock();
-        let (mut gone, mut stay) = (Vec::new(), VecDeque::new());
-        for job in std::mem::take(&mut entries.jobs) {
-            match &job {
-                Job::Delete { key, .. } if goes(key) => gone.push(job),
-                _ => stay.push_back(job),
-            }
-        }
-        entries.jobs = stay;
-        gone
+        let (deletions, others) =
+            std::mem::take(&mut entries.jobs).into_iter().partition::<Vec<Job>, _>(Job::is_deletion);
+        entries.jobs = others.into();
+        deletions
     }
 
     fn push_deletion(&self, job: Job) -> Result<(), Job> {

@@ -17,7 +17,6 @@ use tokio::time::{sleep, timeout};
 use crate::address::Address;
 use crate::ask::Answer;
 use crate::error::Failure;
-use crate::key::RemoteKey;
 use crate::link::{Link, reply_of};
 use crate::metrics::Write;
 use crate::queue::{Job, Queue};
@@ -61,13 +60,11 @@ impl Routes {
         if !matches!(self.placement, KeyPlaces::Cluster(_)) {
             return;
         }
-        let elsewhere =
-            |key: &RemoteKey| self.placement.place(key.as_bytes()).filter(|place| *place != server);
         let (mut left, mut cost, mut sent) = (Vec::new(), 0, 0);
-        for job in queue.take_deletions(|key| elsewhere(key).is_some()) {
+        for job in queue.take_deletions() {
             let job_cost = job.cost();
             let place = job.deleted_key().and_then(|key| self.placement.place(key));
-            let moved = match place {
+            let moved = match place.filter(|place| *place != server) {
                 Some(place) => self.send_on(anew(job), place),
                 None => Err(job),
             };
@@ -92,7 +89,9 @@ impl Routes {
             match (&self.placement, &self.watched, elected) {
                 (KeyPlaces::Cluster(cluster), ..) => cluster.confirms_all(keys).await,
                 (KeyPlaces::Ring(_), Some(dial), Some(elected)) => dial.confirms(elected).await,
-                (KeyPlaces::Ring(_), ..) => true,
+                // Where there is a vote, none had been elected yet when they were sent.
+                (KeyPlaces::Ring(_), Some(dial), None) => !dial.has_vote(),
+                (KeyPlaces::Ring(_), None, _) => true,
             }
         };
         timeout(VOTE_MAX, vote).await.unwrap_or(false)

@@ -128,6 +128,11 @@ impl RedisOnPort {
 
     /// A node that is to become part of a cluster.
     pub fn start_node() -> Self {
+        Self::start_node_with(&[])
+    }
+
+    /// The same with further options.
+    pub fn start_node_with(further: &[&str]) -> Self {
         // The port of the nodes among each other is otherwise 10 000 above, which is none for half of the free ports.
         let bus = free_port().to_string();
         let options = [
@@ -140,7 +145,7 @@ impl RedisOnPort {
             "--repl-diskless-sync-delay",
             "0",
         ];
-        Self::start_with("--port", &options)
+        Self::start_with("--port", &[&options[..], further].concat())
     }
 
     /// A Sentinel that watches over the master `main` at this port, and takes it for dead after a second without an answer.

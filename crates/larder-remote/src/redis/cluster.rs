@@ -13,13 +13,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ::redis::{Value, cmd};
-use futures_util::future::join_all;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
 use super::login::LoggedIn;
 use super::reach::{LoginSettings, Reach};
+use super::round;
 use super::scan::{Lists, Scanner};
 use super::slot::{SLOTS, slot_of};
 use super::slot_map::{SlotMap, Told, Voters, told};
@@ -257,7 +257,7 @@ impl Cluster {
             if said.1 == Voters::Masters && answers.len() * 2 > said.0 {
                 self.vouched.store(nanos(began), Ordering::Release);
             }
-            self.map.write().take(answers, said);
+            self.take(answers, said);
             self.over.send_replace(number);
             if is_new && !self.map.read().masters().is_empty() {
                 // They have the word from now on.
@@ -268,6 +268,13 @@ impl Cluster {
         }
     }
 
+    /// The vote is counted beside the lock: requests look up nodes meanwhile.
+    fn take(&self, answers: Vec<Told>, said: (usize, Voters)) {
+        let Some(ballot) = self.map.write().ballot(&answers, said) else { return };
+        let elected = ballot.count(&answers);
+        self.map.write().take(elected, answers, said);
+    }
+
     async fn ask_all(&self, asked: &[Address], links: &mut Vec<NodeLink>) -> Vec<Told> {
         links.retain(|(address, _)| asked.contains(address));
         for address in asked {
@@ -275,7 +282,8 @@ impl Cluster {
                 links.push((address.clone(), None));
             }
         }
-        let answers = join_all(links.iter_mut().map(|(address, link)| self.ask(address, link))).await;
+        let asking = links.iter_mut().map(|(address, link)| self.ask(address, link));
+        let answers = round::ask_all(asking).await;
         let failed = answers.iter().zip(links.iter()).find_map(|(answer, (address, _))| {
             let why = answer.as_ref().err()?;
             Some(format!("{address}: {why}"))
@@ -327,7 +335,7 @@ mod tests {
         assert_eq!(cluster.node_of(b"key"), None);
         assert_eq!(cluster.redirected(&format!("MOVED {slot} n:1")), None, "no majority has named it");
         let map = vec![vec![(0, 8191, at(1)), (8192, 16_383, at(2))]];
-        cluster.map.write().take(map, (1, Voters::AnyNode));
+        cluster.take(map, (1, Voters::AnyNode));
         let moved = cluster.redirected(&format!("MOVED {slot} n:1")).unwrap();
         assert_eq!((moved.node, moved.is_asking, cluster.node_of(b"key")), (0, false, Some(0)));
         let asked = cluster.redirected(&format!("ASK {slot} n:2")).unwrap();

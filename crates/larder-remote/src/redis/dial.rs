@@ -143,13 +143,13 @@ impl Dial {
         }
     }
 
-    /// Waits until another server is the one to connect to. For ever, where that is decided by no vote.
+    /// Waits until another server than this one is [elected](Self::elected). For ever, where there is no vote.
     ///
     /// # Cancel safety
     /// Nothing is lost.
-    pub(crate) async fn moved(&self) {
+    pub(crate) async fn moved_from(&self, elected: Option<&Address>) {
         match &self.place {
-            Place::Sentinel(masters) => masters.moved().await,
+            Place::Sentinel(masters) => masters.moved_from(elected).await,
             Place::Server(_) | Place::Slot(..) | Place::Node(..) => std::future::pending().await,
         }
     }
@@ -163,6 +163,14 @@ impl Dial {
             Place::Server(_) => {}
             Place::Sentinel(masters) => drop(masters.later_round().await),
             Place::Slot(cluster, _) | Place::Node(cluster, _) => drop(cluster.later_round().await),
+        }
+    }
+
+    /// Whether it is decided by a vote which server of several is asked.
+    pub(crate) fn has_vote(&self) -> bool {
+        match &self.place {
+            Place::Sentinel(_) => true,
+            Place::Server(_) | Place::Slot(..) | Place::Node(..) => false,
         }
     }
 

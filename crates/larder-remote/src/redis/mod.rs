@@ -24,6 +24,7 @@ mod login;
 mod multiplexed;
 mod reach;
 mod reply;
+mod round;
 mod scan;
 mod sentinel;
 mod settings;

@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ::redis::{Value, cmd};
-use futures_util::future::join_all;
 use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
 use super::login::LoggedIn;
 use super::reach::{LoginSettings, Reach};
+use super::round;
 use super::scan::{Lists, Scanner};
 use super::settings::SentinelSettings;
 use crate::address::Address;
@@ -96,19 +96,14 @@ impl Masters {
 
     /// Waits until another one is the master.
     pub(super) async fn left(&self, master: &Address) {
-        let is_other = |round: &Round| round.master.as_ref().is_some_and(|other| other != master);
-        if self.found.subscribe().wait_for(is_other).await.is_err() {
-            std::future::pending::<()>().await;
-        }
+        self.moved_from(Some(master)).await;
     }
 
-    /// Waits until another one than now is the master.
-    pub(super) async fn moved(&self) {
-        match self.known() {
-            Some(master) => self.left(&master).await,
-            None => {
-                let _ = self.found.subscribe().wait_for(|round| round.master.is_some()).await;
-            }
+    /// Waits until another one is the master.
+    pub(super) async fn moved_from(&self, master: Option<&Address>) {
+        let is_other = |round: &Round| round.master.is_some() && round.master.as_ref() != master;
+        if self.found.subscribe().wait_for(is_other).await.is_err() {
+            std::future::pending::<()>().await;
         }
     }
 
@@ -150,7 +145,7 @@ impl Masters {
             let number = self.begun.fetch_add(1, Ordering::AcqRel) + 1;
             let began = clock::now();
             let asked = self.said.sentinels.iter().zip(&mut links);
-            let answers = join_all(asked.map(|(sentinel, link)| self.ask(sentinel, link))).await;
+            let answers = round::ask_all(asked.map(|(sentinel, link)| self.ask(sentinel, link))).await;
             let failed = answers.iter().zip(&self.said.sentinels).find_map(|(answer, sentinel)| {
                 let why = answer.as_ref().err()?;
                 Some(format!("{sentinel}: {why}"))

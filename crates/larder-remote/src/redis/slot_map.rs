@@ -28,7 +28,7 @@ pub(super) enum Voters {
 }
 
 /// A node for each slot.
-type Owners = Box<[Option<u8>; SLOTS]>;
+pub(super) type Owners = Box<[Option<u8>; SLOTS]>;
 
 /// See the head of the file.
 pub(super) struct SlotMap {
@@ -120,41 +120,83 @@ impl SlotMap {
         nodes.map(|(node, _)| node.clone()).collect()
     }
 
-    /// Takes what more than half of so many say of each slot. Whose word that is: see [`Voters`].
-    pub(super) fn take(&mut self, answers: Vec<Told>, (of, voters): (usize, Voters)) {
+    /// Gives numbers to new nodes that more than half of so many name. `None` where nothing is other than in the last round.
+    pub(super) fn ballot<'a>(
+        &mut self,
+        answers: &'a [Told],
+        (of, voters): (usize, Voters),
+    ) -> Option<Ballot<'a>> {
         let answered = (answers.len(), of);
-        if voters == Voters::Masters && self.last.as_ref() == Some(&answers) && self.answered == answered {
-            return;
+        if voters == Voters::Masters && self.last.as_deref() == Some(answers) && self.answered == answered {
+            return None;
         }
         self.answered = answered;
-        let mut votes = vec![[0_u8; NODES_MAX]; SLOTS];
-        // A node that a minority names takes no number from others.
-        let named_by = |address: &Address| {
-            answers.iter().filter(|told| told.iter().any(|(.., other)| other == address)).count()
-        };
         let needed = if voters == Voters::AnyNode { 0 } else { of / 2 };
-        let mut numbers: HashMap<&Address, Option<u8>> = HashMap::new();
-        for (first, last, address) in answers.iter().flatten() {
-            let number = *numbers.entry(address).or_insert_with(|| match named_by(address) > needed {
-                true => self.number(address),
-                false => self.known(address),
-            });
-            let Some(node) = number else { continue };
-            for slot in votes.get_mut(usize::from(*first)..=usize::from(*last)).into_iter().flatten() {
-                slot.get_mut(usize::from(node))
-                    .into_iter()
-                    .for_each(|votes| *votes = votes.saturating_add(1));
+        // In how many answers each one is, and in which one it was last.
+        let mut named_by: HashMap<&Address, (usize, usize)> = HashMap::new();
+        for (voter, told) in answers.iter().enumerate() {
+            for (.., address) in told {
+                let (count, last) = named_by.entry(address).or_insert((0, usize::MAX));
+                *count += usize::from(*last != voter);
+                *last = voter;
             }
         }
-        for ((votes, owner), named) in votes.iter().zip(&mut self.owners[..]).zip(&mut self.named[..]) {
-            let most = votes.iter().zip(0_u8..).max_by_key(|(votes, _)| **votes);
-            let elected = most.filter(|(votes, _)| usize::from(**votes) > needed).map(|(_, node)| node);
+        // In the order of the answers, so that it is the same in each run. A node that a minority names takes no number from others.
+        let mut numbers = HashMap::new();
+        for (.., address) in answers.iter().flatten() {
+            if numbers.contains_key(address) {
+                continue;
+            }
+            let is_named = named_by.get(address).is_some_and(|(count, _)| *count > needed);
+            let number = if is_named { self.number(address) } else { self.known(address) };
+            numbers.insert(address, number);
+        }
+        Some(Ballot { numbers, needed })
+    }
+
+    /// Takes what was counted. Whose word that is: see [`Voters`].
+    pub(super) fn take(&mut self, elected: Owners, answers: Vec<Told>, (_, voters): (usize, Voters)) {
+        for ((elected, owner), named) in elected.iter().zip(&mut self.owners[..]).zip(&mut self.named[..]) {
             *named = elected.filter(|_| voters == Voters::Masters);
-            let is_other = owner.is_some() && elected.is_some() && *owner != elected;
+            let is_other = owner.is_some() && elected.is_some() && owner != elected;
             self.changes += u64::from(is_other);
             *owner = elected.or(*owner);
         }
         self.last = (voters == Voters::Masters).then_some(answers);
+    }
+}
+
+/// What a vote needs to be counted.
+pub(super) struct Ballot<'a> {
+    /// Those of all nodes that are named, as far as they have one.
+    numbers: HashMap<&'a Address, Option<u8>>,
+    /// A node needs more votes than that.
+    needed: usize,
+}
+
+impl Ballot<'_> {
+    /// The node of each slot that enough say.
+    pub(super) fn count(&self, answers: &[Told]) -> Owners {
+        let mut candidates: Vec<u8> = self.numbers.values().flatten().copied().collect();
+        candidates.sort_unstable();
+        let width = candidates.len();
+        let mut votes = vec![0_u8; SLOTS * width];
+        for (first, last, address) in answers.iter().flatten() {
+            let number = self.numbers.get(address).copied().flatten();
+            let Some(column) = number.and_then(|number| candidates.binary_search(&number).ok()) else {
+                continue;
+            };
+            for slot in usize::from(*first)..=usize::from(*last) {
+                let votes = votes.get_mut(slot * width + column).into_iter();
+                votes.for_each(|votes| *votes = votes.saturating_add(1));
+            }
+        }
+        let mut elected = Box::new([None; SLOTS]);
+        for (votes, elected) in votes.chunks(width.max(1)).zip(elected.iter_mut()) {
+            let most = votes.iter().zip(&candidates).max_by_key(|(votes, _)| **votes);
+            *elected = most.filter(|(votes, _)| usize::from(**votes) > self.needed).map(|(_, node)| *node);
+        }
+        elected
     }
 }
 
@@ -202,9 +244,18 @@ pub(crate) fn read_slots(bytes: &[u8]) -> Option<usize> {
     let value = ::redis::parse_redis_value(bytes).ok()?;
     let told = told(&value, &Address::Tcp { host: "asked".to_owned(), port: 1 })?;
     let (mut map, stretches) = (SlotMap::default(), told.len());
-    map.take(vec![told.clone()], (1, Voters::AnyNode));
-    map.take(vec![told], (1, Voters::Masters));
+    hold(&mut map, vec![told.clone()], (1, Voters::AnyNode));
+    hold(&mut map, vec![told], (1, Voters::Masters));
     map.masters().len().le(&NODES_MAX).then_some(stretches)
+}
+
+/// A whole vote.
+#[cfg(any(test, feature = "fuzzing"))]
+fn hold(map: &mut SlotMap, answers: Vec<Told>, said: (usize, Voters)) {
+    if let Some(ballot) = map.ballot(&answers, said) {
+        let elected = ballot.count(&answers);
+        map.take(elected, answers, said);
+    }
 }
 
 #[cfg(test)]
@@ -230,38 +281,38 @@ mod tests {
     #[test]
     fn the_first_answer_is_believed_and_then_a_majority_of_the_masters() {
         let mut map = SlotMap::default();
-        map.take(vec![halves(1, 2)], (3, Voters::AnyNode));
+        hold(&mut map, vec![halves(1, 2)], (3, Voters::AnyNode));
         assert_eq!((owner(&map, 0), owner(&map, 16_383)), (Some(1), Some(2)));
         assert_eq!(map.named(0), None, "one answer names nothing");
         assert_eq!(map.masters(), [at(1), at(2)]);
         // One of three that is cut off.
-        map.take(vec![halves(1, 2), halves(3, 2), halves(3, 2)], (3, Voters::Masters));
+        hold(&mut map, vec![halves(1, 2), halves(3, 2), halves(3, 2)], (3, Voters::Masters));
         assert_eq!((owner(&map, 0), owner(&map, 16_383)), (Some(3), Some(2)));
         assert_eq!(map.named(0), Some(&at(3)));
-        map.take(vec![halves(1, 2)], (3, Voters::Masters));
+        hold(&mut map, vec![halves(1, 2)], (3, Voters::Masters));
         assert_eq!((owner(&map, 0), map.named(0)), (Some(3), None), "what was known stays, and is not named");
-        map.take(vec![halves(1, 2), halves(2, 1)], (3, Voters::Masters));
+        hold(&mut map, vec![halves(1, 2), halves(2, 1)], (3, Voters::Masters));
         assert_eq!(owner(&map, 0), Some(3), "nor is it changed by as many as contradict each other");
-        map.take(vec![halves(9, 9)], (3, Voters::Masters));
+        hold(&mut map, vec![halves(9, 9)], (3, Voters::Masters));
         assert_eq!(map.known(&at(9)), None, "a minority names no node");
-        map.take(vec![halves(1, 2)], (1, Voters::Seeds));
+        hold(&mut map, vec![halves(1, 2)], (1, Voters::Seeds));
         assert_eq!(
             (owner(&map, 0), map.named(0)),
             (Some(1), None),
             "seeds are followed, and confirm nothing"
         );
-        map.take(vec![halves(3, 2), halves(3, 2)], (3, Voters::Masters));
+        hold(&mut map, vec![halves(3, 2), halves(3, 2)], (3, Voters::Masters));
         assert_eq!(map.masters(), [at(2), at(3)]);
     }
 
     #[test]
     fn what_has_moved_is_taken_back_by_the_next_round_alone() {
         let mut map = SlotMap::default();
-        map.take(vec![halves(1, 2)], (1, Voters::Masters));
+        hold(&mut map, vec![halves(1, 2)], (1, Voters::Masters));
         let node = map.number(&at(3)).unwrap_or_default();
         map.moved(5, node);
         assert_eq!((owner(&map, 5), owner(&map, 6)), (Some(3), Some(1)));
-        map.take(vec![halves(1, 2)], (1, Voters::Masters));
+        hold(&mut map, vec![halves(1, 2)], (1, Voters::Masters));
         assert_eq!(owner(&map, 5), Some(1));
     }
 

@@ -17,6 +17,7 @@ use super::call_error::CallError;
 use super::dial::Dial;
 use super::login::{LoggedIn, Pushed};
 use super::scan::{Lists, RespVersion, Scanner};
+use crate::address::Address;
 use crate::error::Failure;
 
 /// Takes a key that has changed; `None` where it may be any.
@@ -68,6 +69,11 @@ impl Tracked {
             Some(RedisReply::Says(why)) => Err(CallError::Says(why)),
             _ => Err(CallError::Failed(Failure::Malformed)),
         }
+    }
+
+    /// The server that it is to.
+    pub(crate) fn address(&self) -> &Address {
+        &self.0.address
     }
 
     /// Sends `commands` as one, and waits for the answers to all of them.

@@ -3,6 +3,7 @@
 //! In: names of keys. Out: the connection that is theirs, opened where there is none. What is known counts only as long as every one of
 //! them is alive, and ends with the first that ends: what a node has told is worth nothing without the others, since a slot may have
 //! moved between them.
+//! A node that cannot be had concerns its own keys alone: connections are made in tasks of their own, and a call waits for one for a moment.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,18 +12,21 @@ use std::time::Duration;
 
 use ::redis::cmd;
 use futures_util::future::{join_all, select_all};
-use tokio::time::{Instant, timeout};
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::reader_state::{SharedVersions, TRACKING};
 use crate::clock;
 use crate::error::Failure;
-use crate::redis::{CallError, Changed, Cluster, Dial, Lists, RedisReply, Tracked};
+use crate::redis::{CallError, Changed, Dial, Lists, RedisReply, Tracked};
 
 /// The longest silence of a server. A reply may then be as late as a second and a half before anything is forgotten.
 pub(super) const BEAT: Duration = Duration::from_millis(500);
 
 /// How long a node is left alone to which no connection could be made.
 const DOWN: Duration = Duration::from_secs(1);
+/// The part of the limit for which a call waits for a connection.
+const LIMIT_PARTS: u32 = 4;
 
 /// See the head of the file.
 pub(super) struct Links {
@@ -36,11 +40,16 @@ pub(super) struct Links {
     /// How often slots had moved when the first one was opened.
     since: u64,
     open: Vec<NodeLink>,
+    /// Connections that are being made, and the nodes that they are to.
+    opening: (JoinSet<Opened>, Vec<usize>),
     /// Nodes of a cluster to which no connection could be made, and until when they are left alone.
     down: HashMap<usize, Instant>,
     /// Why, of the last one, where it was not told yet.
     failure: Option<String>,
 }
+
+/// What became of a connection: to which node, when it was begun, and why it could not be made.
+type Opened = (usize, Duration, Result<Tracked, CallError>);
 
 struct NodeLink {
     /// The node's number; 0 for the only server.
@@ -76,19 +85,21 @@ impl Links {
             shared,
             since,
             open: Vec::new(),
+            opening: (JoinSet::new(), Vec::new()),
             down: HashMap::new(),
             failure: None,
         };
         match links.dial.cluster().cloned() {
             None => {
-                links.at(0).await?;
+                let alive = clock::now();
+                let changed = Arc::clone(&links.changed);
+                let link = Tracked::open(&links.dial, links.bounds, changed).await?;
+                links.open.push(NodeLink { node: 0, link, alive, heard: Instant::now() });
             }
-            // Whether it can be had at all.
+            // Whether it can be had at all. Connections are made when something is asked.
             Some(cluster) => cluster.found().await.map_err(|error| CallError::Connect(error.to_string()))?,
         }
         links.tell();
-        // In a cluster connections are made when something is asked, so it has to be asked.
-        links.shared.is_down.store(false, Ordering::Release);
         Ok(links)
     }
 
@@ -114,29 +125,16 @@ impl Links {
         node: usize,
         commands: &[::redis::Cmd],
     ) -> Result<Option<Vec<RedisReply>>, CallError> {
+        self.connected(node).await;
         let asked = clock::now();
-        if self.down.get(&node).is_some_and(|until| *until > Instant::now()) {
-            return Ok(None);
-        }
-        let open = match self.at(node).await {
-            Ok(_) => self.at(node).await?,
-            Err(failure) => {
-                let Some(cluster) = self.dial.cluster() else { return Err(failure) };
-                cluster.ask_soon();
-                let label =
-                    cluster.address(node).map_or_else(|| "a node".to_owned(), |node| node.to_string());
-                self.failure = Some(format!("{label}: {failure}"));
-                self.down.insert(node, Instant::now() + DOWN);
-                return Ok(None);
-            }
-        };
+        let Some(open) = self.open.iter_mut().find(|open| open.node == node) else { return Ok(None) };
         let answers = open.link.ask(commands, TRACKING - BEAT).await?;
         (open.alive, open.heard) = (asked, Instant::now());
         self.tell();
         Ok(Some(answers))
     }
 
-    /// Asks those that are silent for a sign of life.
+    /// Asks those that are silent for a sign of life, and tries those again that could not be had.
     ///
     /// # Errors
     /// As for [`Links::call`].
@@ -155,6 +153,9 @@ impl Links {
         });
         join_all(asking).await.into_iter().collect::<Result<(), CallError>>()?;
         self.tell();
+        let due: Vec<usize> =
+            self.down.iter().filter(|(_, until)| **until <= Instant::now()).map(|(node, _)| *node).collect();
+        due.into_iter().for_each(|node| self.connect(node));
         Ok(())
     }
 
@@ -169,35 +170,53 @@ impl Links {
         heard.unwrap_or_else(Instant::now) + BEAT
     }
 
-    /// Takes what the servers tell until a connection ends, or a slot has moved.
+    /// Takes what the servers tell, and connections that are made, until one ends or a slot has moved.
     ///
     /// # Cancel safety
     /// Nothing is lost.
     pub(super) async fn listen(&mut self) -> CallError {
-        let cluster = self.dial.cluster().cloned();
-        let since = self.since;
-        let moved = async {
-            match cluster {
-                Some(cluster) => cluster.changed(since).await,
-                None => std::future::pending().await,
-            }
-        };
-        let ended = async {
-            match self.open.is_empty() {
-                true => std::future::pending().await,
-                false => select_all(self.open.iter_mut().map(|open| Box::pin(open.link.listen()))).await.0,
-            }
-        };
-        tokio::select! {
-            biased;
-            failure = ended => failure,
-            () = moved => CallError::Failed(Failure::Closed),
+        loop {
+            let (cluster, since) = (self.dial.cluster(), self.since);
+            let moved = async {
+                match cluster {
+                    Some(cluster) => cluster.changed(since).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let ended = async {
+                match self.open.is_empty() {
+                    true => std::future::pending().await,
+                    false => {
+                        select_all(self.open.iter_mut().map(|open| Box::pin(open.link.listen()))).await.0
+                    }
+                }
+            };
+            let opened = tokio::select! {
+                biased;
+                failure = ended => return failure,
+                () = moved => return CallError::Failed(Failure::Closed),
+                Some(opened) = self.opening.0.join_next() => opened,
+            };
+            self.take(opened);
         }
     }
 
     /// Whether what is known ends because slots have moved, and not because something fails.
     pub(super) fn have_moved(&self) -> bool {
         self.dial.cluster().is_some_and(|cluster| cluster.changes() != self.since)
+    }
+
+    /// Whether the servers that were asked are still those to be asked, by what is known now.
+    pub(super) fn are_current(&self) -> bool {
+        let elected = self.dial.elected();
+        let is_elected =
+            |open: &NodeLink| elected.as_ref().is_none_or(|elected| elected == open.link.address());
+        !self.have_moved() && self.open.iter().all(is_elected)
+    }
+
+    /// Whether any of them can be had, and none is known to be away.
+    pub(super) fn are_well(&self) -> bool {
+        !self.open.is_empty() && self.down.is_empty()
     }
 
     /// Whether a majority has said of late that the servers are the right ones, where there is a vote on that.
@@ -218,30 +237,71 @@ impl Links {
 
     /// What is known counts from the oldest sign of life.
     fn tell(&self) {
-        if let Some(alive) = self.open.iter().map(|open| open.alive).min() {
-            // A server that is not the master any more answers as well.
-            match self.is_vouched() {
-                true => self.shared.alive(alive.min(self.dial.vouched())),
-                false => self.shared.is_down.store(true, Ordering::Release),
+        // A server that is not the right one any more answers as well.
+        if !self.is_vouched() {
+            self.shared.is_down.store(true, Ordering::Release);
+            return;
+        }
+        match self.open.iter().map(|open| open.alive).min() {
+            Some(alive) => self.shared.alive(alive.min(self.dial.vouched())),
+            // Connections are made when something is asked, so it has to be asked.
+            None => self.shared.is_down.store(false, Ordering::Release),
+        }
+    }
+
+    /// Waits for the connection to a node that is none yet, for a moment: others wait for their turns.
+    async fn connected(&mut self, node: usize) {
+        let is_down = self.down.get(&node).is_some_and(|until| *until > Instant::now());
+        let is_there = self.open.iter().any(|open| open.node == node);
+        if is_there || is_down || self.opening.1.contains(&node) {
+            return;
+        }
+        self.connect(node);
+        let until = Instant::now() + self.limit / LIMIT_PARTS;
+        while self.opening.1.contains(&node) {
+            match timeout_at(until, self.opening.0.join_next()).await {
+                Ok(Some(opened)) => self.take(opened),
+                Ok(None) | Err(_) => return,
             }
         }
     }
 
-    /// The connection to a node.
-    async fn at(&mut self, node: usize) -> Result<&mut NodeLink, CallError> {
-        let place = match self.open.iter().position(|open| open.node == node) {
-            Some(place) => place,
-            None => {
-                let alive = clock::now();
-                let dial = self.dial.cluster().map(|cluster: &Arc<Cluster>| self.dial.node(cluster, node));
-                let dial = dial.as_ref().unwrap_or(&self.dial);
-                let opening = Tracked::open(dial, self.bounds, Arc::clone(&self.changed));
-                let opened = timeout(self.limit, opening).await;
-                let link = opened.unwrap_or(Err(CallError::Failed(Failure::TimedOut)))?;
-                self.open.push(NodeLink { node, link, alive, heard: Instant::now() });
-                self.open.len() - 1
-            }
+    /// Begins to connect to a node of a cluster.
+    fn connect(&mut self, node: usize) {
+        let Some(cluster) = self.dial.cluster() else { return };
+        if self.opening.1.contains(&node) {
+            return;
+        }
+        let dial = self.dial.node(cluster, node);
+        let (bounds, changed, limit) = (self.bounds, Arc::clone(&self.changed), self.limit);
+        self.opening.1.push(node);
+        self.opening.0.spawn(async move {
+            let alive = clock::now();
+            let opened = timeout(limit, Tracked::open(&dial, bounds, changed)).await;
+            (node, alive, opened.unwrap_or(Err(CallError::Failed(Failure::TimedOut))))
+        });
+    }
+
+    fn take(&mut self, opened: Result<Opened, JoinError>) {
+        let Ok((node, alive, opened)) = opened else {
+            // Which one has come to nothing is not told.
+            return self.opening.1.clear();
         };
-        self.open.get_mut(place).ok_or(CallError::Failed(Failure::Closed))
+        self.opening.1.retain(|opening| *opening != node);
+        match opened {
+            Ok(link) => {
+                self.down.remove(&node);
+                self.open.push(NodeLink { node, link, alive, heard: Instant::now() });
+                self.tell();
+            }
+            Err(failure) => {
+                let cluster = self.dial.cluster();
+                cluster.into_iter().for_each(|cluster| cluster.ask_soon());
+                let address = cluster.and_then(|cluster| cluster.address(node));
+                let label = address.map_or_else(|| "a node".to_owned(), |address| address.to_string());
+                self.failure = Some(format!("{label}: {failure}"));
+                self.down.insert(node, Instant::now() + DOWN);
+            }
+        }
     }
 }

@@ -206,7 +206,6 @@ impl Turns {
 
     /// Works with connections until one ends: for this reason.
     async fn serve(&mut self, links: &mut Links) -> Result<CallError, Over> {
-        self.well();
         let (mut touched, mut again) = (Instant::now(), Instant::now());
         let mut begun = (Instant::now(), 0);
         loop {
@@ -245,22 +244,14 @@ impl Turns {
                 }
                 () = sleep_until(next_beat) => links.beat().await,
             };
-            if let Some(why) = links.take_failure() {
-                let label = &self.settings.server.place;
-                self.diagnostics.warn(
-                    "versions",
-                    &format!("{label} node"),
-                    format_args!(
-                        "versions at {label} cannot be had: {why}; requests that need them are validated by the origin"
-                    ),
-                );
-            }
             if let Err(failure) = done {
                 return Ok(failure);
             }
-            match links.is_vouched() {
-                true => self.well(),
-                false => self.lost(&CallError::Unvouched),
+            match links.take_failure() {
+                _ if !links.is_vouched() => self.lost(&CallError::Unvouched),
+                Some(why) => self.lost(&CallError::Connect(why)),
+                None if links.are_well() => self.well(),
+                None => {}
             }
         }
     }
@@ -269,7 +260,7 @@ impl Turns {
         let names = batch.waiting.iter().flat_map(|(names, _)| names).cloned().collect();
         let mut readings = self.read(links, names, true).await?;
         // Who answers may be a former master, and what it says the version of long ago.
-        if !links.are_vouched_soon().await {
+        if !(links.are_vouched_soon().await && links.are_current()) {
             readings.clear();
         }
         for (names, reply) in batch.waiting {

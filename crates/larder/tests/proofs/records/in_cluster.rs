@@ -147,6 +147,41 @@ async fn versions_are_known_and_told_of_wherever_they_lie() {
     }
 }
 
+/// A node that hangs concerns its own versions alone, and these are known again when it is back, though nothing was read meanwhile for as
+/// long as anything counts as in use.
+#[tokio::test]
+async fn a_node_that_hangs_takes_its_own_versions_alone() {
+    let nodes = Nodes::start_alone().await;
+    let mut scene = Scene::saying(nodes.said());
+    scene.timeout = "2s";
+    let versions = "versions = { keys = [\"ver:{path}\"], timeout = \"1s\" }";
+    let larder = scene.with_site("web-1", versions).await;
+    let log = nodes.owner(&nodes.slot("larder:1:{fleet}"));
+    let owner = |page: &str| nodes.owner(&nodes.slot(&format!("ver:{page}")));
+    let page_at = |hangs: bool| {
+        let pages = (0..).map(|number| format!("/page-{number}-100"));
+        // The node of the log has to answer in any case.
+        pages.into_iter().find(|page| (owner(page) == (log + 1) % 3) == hangs).unwrap()
+    };
+    let (hung, well) = (page_at(true), page_at(false));
+    for page in [&hung, &well] {
+        nodes.tell(&["SET", &format!("ver:{page}"), "1"]);
+        until("its version is known", async || is_hit(&larder.get(page).await)).await;
+    }
+    nodes.0[owner(&hung)].stop();
+    until("its version is not known", async || !is_hit(&larder.get(&hung).await)).await;
+    let began = std::time::Instant::now();
+    let (mut hits, mut asked) = (0, 0);
+    while began.elapsed() < std::time::Duration::from_secs(12) {
+        assert_eq!(larder.get(&hung).await.status, 200);
+        hits += u32::from(is_hit(&larder.get(&well).await));
+        asked += 1;
+    }
+    assert!(hits * 10 > asked * 8, "{hits} of {asked}");
+    nodes.0[owner(&hung)].resume();
+    until("its version is known again", async || is_hit(&larder.get(&hung).await)).await;
+}
+
 #[tokio::test]
 async fn a_larder_that_was_there_before_its_cluster_knows_versions_once_there_is_one() {
     let nodes = Nodes((0..3).map(|_| RedisOnPort::start_node()).collect());

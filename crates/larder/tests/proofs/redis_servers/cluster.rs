@@ -16,6 +16,14 @@ impl Nodes {
         nodes
     }
 
+    /// Without replicas, and each answers though others are away.
+    pub(crate) async fn start_alone() -> Self {
+        let options = ["--cluster-require-full-coverage", "no"];
+        let nodes = Self((0..3).map(|_| RedisOnPort::start_node_with(&options)).collect());
+        nodes.join(0).await;
+        nodes
+    }
+
     /// They become a cluster.
     pub(crate) async fn join(&self, replicas: usize) {
         let addresses: Vec<String> = self.0.iter().map(|node| format!("127.0.0.1:{}", node.port)).collect();

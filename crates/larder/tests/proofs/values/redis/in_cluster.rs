@@ -107,9 +107,9 @@ async fn a_deletion_for_a_node_that_dies_goes_to_its_successor() {
     let owner = setup.redis.owner(&setup.redis.slot("/page"));
     let mut killed = setup.redis.0.remove(owner);
     killed.kill();
+    assert_eq!(setup.redis.holders("/page").len(), 1);
     assert!(!setup.is_purged(&["/page".to_owned()], 0.5).await);
     is_from_origin(&setup.get("/page").await, "from the origin");
-    assert_eq!(setup.redis.holders("/page").len(), 1);
     until("it is deleted", async || setup.redis.holders("/page").is_empty()).await;
     until("it is confirmed", async || setup.counted("larder_remote_writes_total", "deleted").await == 1)
         .await;
@@ -130,6 +130,8 @@ async fn a_deletion_for_a_node_that_is_frozen_reaches_its_successor() {
     })
     .await;
     let former = setup.redis.owner(&setup.redis.slot("{one}"));
+    // What writes has a connection there.
+    assert!(setup.is_purged(&["/{one}".to_owned()], 20.0).await);
     setup.redis.0[former].stop();
     let purging = setup.is_purged(&targets, 20.0);
     let over = async {
