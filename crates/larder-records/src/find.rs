@@ -87,10 +87,9 @@ impl Ask<HttpCaching> for Records {
         &'a self,
         key: &'a CacheKey,
         request: &'a RequestHead,
-        stored: Option<Now>,
         is_of_use: &'a IsOfUse<'a, StoredHead>,
     ) -> BoxFuture<'a, Leading<HttpCaching>> {
-        Box::pin(self.lead_or_wait(key, request, (stored, is_of_use)))
+        Box::pin(self.lead_or_wait(key, request, is_of_use))
     }
 
     /// Whether nothing under the base was removed that the fetch of what has this number may have missed.
@@ -114,19 +113,27 @@ impl Records {
         request: &RequestHead,
         is_of_use: &IsOfUse<'_, StoredHead>,
     ) -> Option<FoundValue<HttpCaching>> {
-        let own = self.names.of_key(key);
-        let (name, record) = match self.read(key, &own).await? {
-            Found::Response(record) => (own, record),
-            Found::Varies(names) => {
-                let name = self.name_of_variant(key, &names, request)?;
-                match self.read(key, &name).await? {
-                    Found::Response(record) => (name, record),
-                    Found::Varies(_) => return None,
-                }
-            }
-        };
-        let used = self.used((key, &name), &record, is_of_use).await;
-        used.map_err(|refusal| self.refusals.note(refusal)).ok()
+        let found = self.found(key, request, is_of_use).await;
+        found.map_err(|refusal| self.refusals.note(refusal)).ok().flatten()
+    }
+
+    async fn found(
+        &self,
+        key: &CacheKey,
+        request: &RequestHead,
+        is_of_use: &IsOfUse<'_, StoredHead>,
+    ) -> Result<Option<FoundValue<HttpCaching>>, Refusal> {
+        let mut name = self.names.of_key(key);
+        let mut found = self.read(key, &name).await?;
+        if let Some(Found::Varies(names)) = &found {
+            let Some(of_variant) = self.name_of_variant(key, names, request) else { return Ok(None) };
+            name = of_variant;
+            found = self.read(key, &name).await?;
+        }
+        match found {
+            Some(Found::Response(record)) => self.used((key, &name), &record, is_of_use).await.map(Some),
+            Some(Found::Varies(_)) | None => Ok(None),
+        }
     }
 
     /// The name of the record for a request, where responses under the key vary by these fields.
@@ -141,16 +148,24 @@ impl Records {
     }
 
     /// What lies under a name, if it is of `key`.
-    pub(crate) async fn read(&self, key: &CacheKey, name: &Bytes) -> Option<Found> {
+    ///
+    /// # Errors
+    /// Something else lies there.
+    pub(crate) async fn read(&self, key: &CacheKey, name: &Bytes) -> Result<Option<Found>, Refusal> {
+        let mut refused = None;
         let read = |found: larder_remote::Found| {
             record::read(key, &found.body).map_err(|refusal| {
-                self.refusals.note(refusal);
+                refused = Some(refusal);
                 Unfit::Malformed
             })
         };
-        match self.servers.look_up(name, read).await {
-            LookedUp::Found(found) => Some(found),
-            LookedUp::Absent | LookedUp::Unfit(_) | LookedUp::Skipped | LookedUp::Failed(_) => None,
+        let looked_up = self.servers.look_up(name, read).await;
+        match (looked_up, refused) {
+            (_, Some(refusal)) => Err(refusal),
+            (LookedUp::Found(found), None) => Ok(Some(found)),
+            (LookedUp::Absent | LookedUp::Unfit(_) | LookedUp::Skipped | LookedUp::Failed(_), None) => {
+                Ok(None)
+            }
         }
     }
 
@@ -163,12 +178,14 @@ impl Records {
     ) -> Result<FoundValue<HttpCaching>, Refusal> {
         // Before its body is fetched. That it is still so when it is in memory is seen there.
         let number = self.standing.number_of(record.position).ok_or(Refusal::Position)?;
-        if !self.removed.is_newer(key.hash(), number) {
+        let is_over = self.ended.is_over(key.full_hash(), record.received);
+        if is_over || !self.removed.is_newer(key.hash(), number) {
             return Err(Refusal::Invalidated);
         }
         let now = self.clock.now();
         let server_now = self.standing.server_now().ok_or(Refusal::Clock)?;
-        if record.received > server_now.saturating_add(AHEAD_MAX) {
+        let is_ahead = record.received > server_now.saturating_add(AHEAD_MAX);
+        if is_ahead || record.received <= self.standing.clock_set_back_at() {
             // The server's clock was set back: nobody knows how old it is.
             return Err(Refusal::Clock);
         }
@@ -203,6 +220,7 @@ impl Records {
         if total > self.settings.max_object {
             return Err(Refusal::Incomplete);
         }
+        let _room = self.reading.room(total).ok_or(Refusal::Busy)?;
         let mut read = Vec::with_capacity(pieces.len());
         let numbered: Vec<(usize, Piece)> = pieces.iter().copied().enumerate().collect();
         for some in numbered.chunks(PIECES_AT_ONCE) {

@@ -1,8 +1,10 @@
 //! What larder writes there.
 //!
 //! In: a response that memory has taken, under the lock of memory's shard. Out: its record in the queue, with the position of its
-//! fetch in the fleet's log; nothing waits. The pieces of a long body are queued before the record that names them. Where one has no
-//! room, the record is not written, and the pieces go when their time is over.
+//! fetch in the fleet's log; nothing waits. Checksums and copies are made by the writer when its turn has come, and the pieces of a long body are
+//! written before the record that names them. What has no room in the queue is not shared.
+//! Where a response has ended, or another has taken its place that is not shared, its record goes: it would be found again once memory
+//! has nothing.
 //! Without a lease nothing is written: nobody knows then what the fetch has missed.
 //! No body is filled here while it arrives: what has no room in memory is not shared.
 
@@ -11,7 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use larder_cache::StoredHead;
-use larder_remote::Offered;
+use larder_remote::{MadeValue, Offered};
 use larder_tier::{CacheKey, Entry, Keep};
 
 use crate::known::Pieces;
@@ -46,11 +48,17 @@ impl Keep<HttpCaching> for Records {
         }
         if let Err(why) = written {
             self.refusals.note_not_shared(why);
+            if why != NotShared::Part {
+                // What lies there is older, and would be found once this one has gone from memory.
+                self.end(entry.key);
+            }
         }
     }
 
-    /// What is not to be used is told by the log, and what took its place has its name.
-    fn forget(&self, _key: &CacheKey, _identity: u64) {}
+    /// The response has ended, and no purge says so to others.
+    fn forget(&self, key: &CacheKey, _identity: u64) {
+        self.end(key);
+    }
 
     fn discard(&self, key: &CacheKey, goes: &dyn Fn(Option<&larder_tier::Memo>) -> bool) {
         if !key.is_of_parts() && goes(None) {
@@ -77,7 +85,7 @@ impl Records {
         Ok(left.saturating_add(head.stale.longest_window()).clamp(LIFETIME_MIN, STAYS_MAX))
     }
 
-    fn write(&self, entry: &Entry<'_, StoredHead>, name: &Bytes) -> Result<(), NotShared> {
+    fn write(self: &Arc<Self>, entry: &Entry<'_, StoredHead>, name: &Bytes) -> Result<(), NotShared> {
         let key = entry.key;
         let stays = self.is_fit(key, entry.head)?;
         if !entry.is_in_memory || entry.length > self.settings.max_object {
@@ -90,62 +98,122 @@ impl Records {
             return Err(NotShared::Length);
         }
         let received = server_now.saturating_sub(entry.head.freshness.resident(self.clock.now()));
-        let former = self.known.pieces(key, name);
-        let pieces = self.write_pieces((name, entry), former.as_ref(), stays)?;
-        let body = match &pieces {
-            Some(Pieces { id, all, .. }) => RecordBody::Pieces { id: *id, pieces: all.clone() },
-            None => RecordBody::Inline(match entry.chunks {
-                [only] => only.clone(),
-                chunks => chunks.concat().into(),
-            }),
+        let vary = entry.head.vary.names();
+        let fields = vary.names().iter().map(http::HeaderName::as_str).collect::<Vec<_>>().join(",");
+        let new = NewRecord {
+            records: Arc::clone(self),
+            key: key.clone(),
+            name: name.clone(),
+            record: Record {
+                position,
+                received,
+                took: entry.took,
+                head,
+                body: RecordBody::Inline(Bytes::new()),
+            },
+            chunks: entry.chunks.to_vec(),
+            length: entry.length,
+            stays,
+            varies: (!vary.is_empty()).then_some(fields),
         };
-        let record = Record { position, received, took: entry.took, head, body };
-        self.queue(name, record::response(key, &record), stays)?;
-        let id = pieces.as_ref().map(|pieces| pieces.id);
-        self.known.note(key, name, pieces);
-        // Behind the record that names others.
-        if let Some(former) = former.filter(|former| id != Some(former.id)) {
-            for number in 0..former.all.len() {
-                self.servers.delete_if_up(&self.names.of_piece(name, former.id, number));
-            }
-        }
-        let vary = &entry.head.vary;
-        if vary.names().is_empty() {
-            return Ok(());
-        }
-        let fields: Vec<&str> = vary.names().names().iter().map(http::HeaderName::as_str).collect();
-        let varies = record::varies(key, &fields.join(","));
-        self.queue(&self.names.of_key(key), varies, stays.max(VARIES_STAYS_MIN))
-    }
-
-    fn queue(&self, name: &Bytes, value: Bytes, stays: Duration) -> Result<(), NotShared> {
-        match self.servers.set(name, value, stays) {
+        let bytes = usize::try_from(entry.length).map_err(|_| NotShared::Length)? + new.record.head.len();
+        self.known.note_name(key, name);
+        match self.servers.set_made(name, bytes, move || new.values()) {
             Offered::Queued => Ok(()),
             Offered::Failing | Offered::TooLarge | Offered::TooShort | Offered::Full => Err(NotShared::Queue),
         }
     }
 
-    /// Writes the pieces of a body that is not in the record itself. What was confirmed is written anew under its names, so that nothing is
-    /// left over.
-    fn write_pieces(
-        &self,
-        (name, entry): (&Bytes, &Entry<'_, StoredHead>),
-        former: Option<&Pieces>,
-        stays: Duration,
-    ) -> Result<Option<Pieces>, NotShared> {
-        if entry.length <= INLINE_MAX_BYTES as u64 {
-            return Ok(None);
+    /// What lies there under a key is of no use any more. Where the server fails it stays, and is not used here.
+    fn end(&self, key: &CacheKey) {
+        let known = self.known.take(key);
+        if known.is_empty() {
+            return;
         }
-        let cut: Vec<Bytes> = pieces(entry.chunks).collect();
-        let all: Option<Vec<Piece>> = cut.iter().map(|piece| Piece::of(piece)).collect();
-        let all = all.ok_or(NotShared::Length)?;
-        let body = (entry.chunks.first().map_or(0, |chunk| chunk.as_ptr() as usize), entry.length);
+        if let Some(now) = self.standing.server_now() {
+            self.ended.note(key.full_hash(), now);
+        }
+        for (name, pieces) in known {
+            self.servers.delete_if_up(&name);
+            if let Some((id, count)) = pieces {
+                self.delete_pieces(&name, id, count);
+            }
+        }
+    }
+
+    fn delete_pieces(&self, name: &Bytes, id: u128, count: usize) {
+        for number in 0..count {
+            self.servers.delete_if_up(&self.names.of_piece(name, id, number));
+        }
+    }
+}
+
+/// A response whose record is to be written. What takes the processor for long is done when its turn has come, by the writer.
+struct NewRecord {
+    records: Arc<Records>,
+    key: CacheKey,
+    name: Bytes,
+    /// Without its body.
+    record: Record,
+    chunks: Vec<Bytes>,
+    length: u64,
+    stays: Duration,
+    /// By which fields responses under the key vary, if they do.
+    varies: Option<String>,
+}
+
+impl NewRecord {
+    /// All that is written for it: pieces before the record that names them.
+    fn values(self) -> Vec<MadeValue> {
+        let (records, lifetime) = (&self.records, self.stays);
+        let made = |name, value| MadeValue { name, value, lifetime };
+        if records.ended.is_over(self.key.full_hash(), self.record.received) {
+            return Vec::new();
+        }
+        let former = records.known.pieces(&self.key, &self.name);
+        let (mut values, mut pieces) = (Vec::new(), None);
+        let body = if self.length <= INLINE_MAX_BYTES as u64 {
+            RecordBody::Inline(match self.chunks.as_slice() {
+                [only] => only.clone(),
+                chunks => chunks.concat().into(),
+            })
+        } else {
+            let Some(cut) = self.pieces(former.as_ref()) else {
+                records.refusals.note_not_shared(NotShared::Length);
+                return Vec::new();
+            };
+            let (named, bodies) = cut;
+            for (number, piece) in bodies.into_iter().enumerate() {
+                values.push(made(records.names.of_piece(&self.name, named.id, number), piece));
+            }
+            let body = RecordBody::Pieces { id: named.id, pieces: named.all.clone() };
+            pieces = Some(named);
+            body
+        };
+        let record = Record { body, ..self.record };
+        values.push(made(self.name.clone(), record::response(&self.key, &record)));
+        if let Some(fields) = &self.varies {
+            let varies = record::varies(&self.key, fields);
+            let lifetime = self.stays.max(VARIES_STAYS_MIN);
+            values.push(MadeValue { name: records.names.of_key(&self.key), value: varies, lifetime });
+        }
+        let id = pieces.as_ref().map(|pieces| pieces.id);
+        records.known.note(&self.key, &self.name, pieces);
+        // Behind the record that names others.
+        if let Some(former) = former.filter(|former| id != Some(former.id)) {
+            records.delete_pieces(&self.name, former.id, former.all.len());
+        }
+        values
+    }
+
+    /// Cuts a body that has no room in the record itself. What was confirmed is written anew under its names, so that nothing is left over.
+    fn pieces(&self, former: Option<&Pieces>) -> Option<(Pieces, Vec<Bytes>)> {
+        let cut: Vec<Bytes> = pieces(&self.chunks).collect();
+        let all = cut.iter().map(|piece| Piece::of(piece)).collect::<Option<Vec<Piece>>>()?;
+        let body = (self.chunks.first().map_or(0, |chunk| chunk.as_ptr() as usize), self.length);
         let same = former.filter(|former| former.is_of(body, &all)).map(|former| former.id);
-        let id = same.or_else(draw).ok_or(NotShared::Queue)?;
-        for (number, piece) in cut.into_iter().enumerate() {
-            self.queue(&self.names.of_piece(name, id, number), piece, stays)?;
-        }
-        Ok(Some(Pieces { id, all, body: Some(body) }))
+        let id = same.or_else(draw)?;
+        Some((Pieces { id, all, body: Some(body) }, cut))
     }
 }
 

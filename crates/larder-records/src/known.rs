@@ -2,8 +2,8 @@
 //!
 //! In: records that were written, or read. Out: the pieces of a record: the same body, confirmed by its origin, is written under the same
 //! id, and those of another body are deleted. And the names of all that lies there for a key.
-//! A key has several records where its responses vary. Bounded: beyond [`KEYS_MAX`] keys some are forgotten. Then pieces stay
-//! until their time is over, and Redis is not told that they are used.
+//! A key has several records where its responses vary. Bounded: beyond [`RECORDS_MAX`] of them the records of some keys are forgotten. Then
+//! pieces stay until their time is over, and Redis is not told that they are used.
 
 use bytes::Bytes;
 use foldhash::fast::RandomState;
@@ -14,8 +14,8 @@ use larder_tier::rank::{Rank, RankedMutex};
 
 use crate::record::Piece;
 
-/// Keys with records that are remembered.
-const KEYS_MAX: usize = 65_536;
+/// Records that are remembered. Each takes about 250 bytes, and 8 for each piece.
+const RECORDS_MAX: usize = 65_536;
 
 /// Where a body lies in memory, and its length: two bodies at once never have the same.
 pub(crate) type Body = (usize, u64);
@@ -42,13 +42,57 @@ struct KnownRecord {
     pieces: Option<Pieces>,
 }
 
+/// The name of a record, and of its pieces the id and the number.
+type Named = (Bytes, Option<(u128, usize)>);
+
+impl KnownRecord {
+    fn named(&self) -> Named {
+        (self.name.clone(), self.pieces.as_ref().map(|pieces| (pieces.id, pieces.all.len())))
+    }
+}
+
 /// See the head of the file.
 #[derive(Debug)]
-pub(crate) struct Known(RankedMutex<HashMap<u64, Vec<KnownRecord>, RandomState>>);
+pub(crate) struct Known(RankedMutex<ByKey>);
+
+#[derive(Debug, Default)]
+struct ByKey {
+    of_keys: HashMap<u64, Vec<KnownRecord>, RandomState>,
+    /// Of all keys.
+    records: usize,
+}
+
+impl ByKey {
+    fn remove(&mut self, hash: u64) -> Vec<KnownRecord> {
+        let removed = self.of_keys.remove(&hash).unwrap_or_default();
+        self.records -= removed.len();
+        removed
+    }
+
+    /// The record of this name, new where it was not known.
+    fn record(&mut self, hash: u64, name: &Bytes) -> Option<&mut KnownRecord> {
+        let is_known =
+            self.of_keys.get(&hash).is_some_and(|known| known.iter().any(|known| known.name == *name));
+        while !is_known && self.records >= RECORDS_MAX {
+            let some = self.of_keys.keys().next().copied()?;
+            self.remove(some);
+        }
+        let of_key = self.of_keys.entry(hash).or_default();
+        if !is_known {
+            if of_key.len() >= VARIANTS_MAX {
+                of_key.remove(0);
+                self.records -= 1;
+            }
+            of_key.push(KnownRecord { name: name.clone(), pieces: None });
+            self.records += 1;
+        }
+        of_key.iter_mut().find(|known| known.name == *name)
+    }
+}
 
 impl Default for Known {
     fn default() -> Self {
-        Self(RankedMutex::new(Rank::Leaf, HashMap::default()))
+        Self(RankedMutex::new(Rank::Leaf, ByKey::default()))
     }
 }
 
@@ -56,37 +100,30 @@ impl Known {
     /// The pieces that are known under the name of a record.
     pub(crate) fn pieces(&self, key: &CacheKey, name: &Bytes) -> Option<Pieces> {
         let all = self.0.lock();
-        all.get(&key.full_hash())?.iter().find(|known| known.name == *name)?.pieces.clone()
+        all.of_keys.get(&key.full_hash())?.iter().find(|known| known.name == *name)?.pieces.clone()
     }
 
-    /// A record lies under this name.
+    /// A record lies under this name, or will soon.
+    pub(crate) fn note_name(&self, key: &CacheKey, name: &Bytes) {
+        self.0.lock().record(key.full_hash(), name);
+    }
+
+    /// A record lies under this name, in these pieces.
     pub(crate) fn note(&self, key: &CacheKey, name: &Bytes, pieces: Option<Pieces>) {
-        let (mut all, hash) = (self.0.lock(), key.full_hash());
-        if all.len() >= KEYS_MAX && !all.contains_key(&hash) {
-            let some = all.keys().next().copied();
-            some.into_iter().for_each(|some| _ = all.remove(&some));
-        }
-        let of_key = all.entry(hash).or_default();
-        match of_key.iter_mut().find(|known| known.name == *name) {
-            Some(known) => known.pieces = pieces,
-            None => {
-                if of_key.len() >= VARIANTS_MAX {
-                    of_key.remove(0);
-                }
-                of_key.push(KnownRecord { name: name.clone(), pieces });
-            }
+        if let Some(known) = self.0.lock().record(key.full_hash(), name) {
+            known.pieces = pieces;
         }
     }
 
-    /// Everything that is known under a key: the names of records, and of each its pieces' id and number.
-    pub(crate) fn all(&self, key: &CacheKey) -> Vec<(Bytes, Option<(u128, usize)>)> {
+    /// Everything that is known under a key, which is forgotten.
+    pub(crate) fn take(&self, key: &CacheKey) -> Vec<Named> {
+        self.0.lock().remove(key.full_hash()).iter().map(KnownRecord::named).collect()
+    }
+
+    /// Everything that is known under a key.
+    pub(crate) fn all(&self, key: &CacheKey) -> Vec<Named> {
         let all = self.0.lock();
-        let known = all.get(&key.full_hash()).into_iter().flatten();
-        let told = known.map(|known| {
-            let pieces = known.pieces.as_ref().map(|pieces| (pieces.id, pieces.all.len()));
-            (known.name.clone(), pieces)
-        });
-        told.collect()
+        all.of_keys.get(&key.full_hash()).into_iter().flatten().map(KnownRecord::named).collect()
     }
 }
 
@@ -109,14 +146,25 @@ mod tests {
         assert!(pieces(7).is_of((1, 6), &pieces(8).all) && !pieces(7).is_of((2, 6), &pieces(7).all));
         assert!(!pieces(7).is_of((1, 6), &pieces(7).all[..1]));
         known.note(&key, &br, None);
-        assert_eq!(known.all(&key), [(gzip, Some((7, 2))), (br, None)]);
+        assert_eq!(known.all(&key), [(gzip.clone(), Some((7, 2))), (br, None)]);
+        known.note_name(&key, &gzip);
+        assert_eq!(known.pieces(&key, &gzip), Some(pieces(7)), "they stay until others take their place");
         for number in 0..2 * VARIANTS_MAX {
             known.note(&key, &Bytes::from(number.to_string()), None);
         }
         assert_eq!(known.all(&key).len(), VARIANTS_MAX);
-        for number in 0..KEYS_MAX + 10 {
+        for number in 0..RECORDS_MAX + 10 {
             known.note(&CacheKey::new("a", &number.to_string()), &Bytes::new(), None);
         }
-        assert!(known.0.lock().len() <= KEYS_MAX);
+        let count = || known.0.lock().of_keys.values().map(Vec::len).sum::<usize>();
+        assert_eq!((count(), known.0.lock().records), (RECORDS_MAX, RECORDS_MAX));
+        // Many records of few keys are bounded as well.
+        for number in 0..RECORDS_MAX {
+            known
+                .note_name(&CacheKey::new("b", &(number / 60).to_string()), &Bytes::from(number.to_string()));
+        }
+        assert_eq!((count(), known.0.lock().records), (RECORDS_MAX, RECORDS_MAX));
+        let some = CacheKey::new("b", "1000");
+        assert_eq!((known.take(&some).len(), known.all(&some).len()), (60, 0));
     }
 }

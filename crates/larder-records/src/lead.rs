@@ -18,10 +18,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use larder_cache::StoredHead;
 use larder_http::message::RequestHead;
-use larder_http::time::Now;
 use larder_remote::Claimed;
 use larder_tier::{CacheKey, FoundValue, IsOfUse, Leading};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::claim::{APART, HELD_FOR, Lease};
 use crate::leads::Ended;
@@ -34,12 +33,6 @@ const PAUSE_MIN: Duration = Duration::from_millis(2);
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 /// The longest that a larder waits for another one. An origin that hangs is not waited for twice.
 const WAIT_MAX: Duration = Duration::from_secs(10);
-/// A record whose time differs by less is what memory has: clocks are compared once a second.
-const SAME_WITHIN: Duration = Duration::from_millis(50);
-
-/// The moment of the response to replace, and which responses are of use.
-type Wanted<'a> = (Option<Now>, &'a IsOfUse<'a, StoredHead>);
-
 /// What was found under a name.
 enum Look {
     Value(Box<FoundValue<HttpCaching>>),
@@ -53,7 +46,7 @@ impl Records {
         &self,
         key: &CacheKey,
         request: &RequestHead,
-        wanted: Wanted<'_>,
+        is_of_use: &IsOfUse<'_, StoredHead>,
     ) -> Leading<HttpCaching> {
         // Without a lease in the fleet nothing is shared.
         if self.standing.server_now().is_none() {
@@ -63,13 +56,16 @@ impl Records {
         let (mut record, mut is_variant) = (self.names.of_key(key), false);
         let (mut pause, mut ended) = (PAUSE_MIN, Ended::Found);
         while Instant::now() < until {
+            let turn = Instant::now() + self.settings.timeout;
             let name = self.names.of_lease(&record);
             let claim = self.servers.claim(&name, self.holder.clone(), HELD_FOR);
             // As one, in this order: what was there before the claim was given back is seen.
             let (claimed, found) = tokio::join!(claim, self.read(key, &record));
             // Given back where it is of no use.
             let lease = (claimed == Claimed::Mine).then(|| Lease::new(&self.servers, name));
-            match self.look((key, &record), request, wanted, found).await {
+            // Pieces and all, within the limit of one look-up. Why it is not used is counted where it was looked for first.
+            let looking = self.look((key, &record), request, is_of_use, found.ok().flatten());
+            match timeout_at(turn, looking).await.unwrap_or(Look::Nothing) {
                 Look::Value(value) => {
                     self.leads.note(ended);
                     return Leading::Found(value);
@@ -102,7 +98,7 @@ impl Records {
         &self,
         (key, name): (&CacheKey, &Bytes),
         request: &RequestHead,
-        (stored, is_of_use): Wanted<'_>,
+        is_of_use: &IsOfUse<'_, StoredHead>,
         found: Option<Found>,
     ) -> Look {
         match found {
@@ -110,16 +106,10 @@ impl Records {
                 self.name_of_variant(key, &names, request).map_or(Look::Nothing, Look::Elsewhere)
             }
             Some(Found::Response(record)) => {
-                let is_new = |received: Now| {
-                    stored.is_none_or(|stored| received.monotonic > stored.monotonic + SAME_WITHIN)
-                };
                 // Before its body is fetched: what is waited for may have an old one under its name all the time.
                 let is_wanted = |head: &StoredHead, number| {
-                    is_of_use(head, number)
-                        && head.freshness.is_fresh(self.clock.now())
-                        && is_new(head.freshness.received)
+                    is_of_use(head, number) && head.freshness.is_fresh(self.clock.now())
                 };
-                // Why it is not used is counted where it was looked for first.
                 let value = self.used((key, name), &record, &is_wanted).await.ok();
                 value.map_or(Look::Nothing, |value| Look::Value(Box::new(value)))
             }

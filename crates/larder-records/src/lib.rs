@@ -17,6 +17,7 @@
 //! told by the log, and goes when its time is over.
 
 mod claim;
+mod ended;
 mod find;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
@@ -27,6 +28,7 @@ mod lead;
 mod leads;
 mod name;
 mod random;
+mod reading;
 mod record;
 mod refusals;
 mod removed;
@@ -49,9 +51,11 @@ use larder_remote::{Clients, RemoteError, RemoteSettings, Resolve, ServerReport}
 use larder_tier::VocabularyOf;
 
 use claim::Fetching;
+use ended::Ended;
 use known::Known;
 use leads::Leads;
 use name::Names;
+use reading::Reading;
 use refusals::Refusals;
 use removed::Removed;
 pub use settings::{RECORD_MAX_BYTES, RecordsSettings};
@@ -72,6 +76,8 @@ pub struct Records {
     leads: Leads,
     leading: Fetching,
     known: Known,
+    ended: Ended,
+    reading: Reading,
     /// What it writes where it fetches for all.
     holder: Bytes,
 }
@@ -102,6 +108,8 @@ impl Records {
             leads: Leads::default(),
             leading: Fetching::default(),
             known: Known::default(),
+            ended: Ended::default(),
+            reading: Reading::default(),
             holder: format!("{:032x}", random::draw().unwrap_or_default()).into(),
         }))
     }

@@ -24,10 +24,12 @@ pub(crate) enum Refusal {
     Incomplete,
     /// The server's clock is not known yet.
     Clock,
+    /// Too much is read at once.
+    Busy,
 }
 
 impl Refusal {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Damaged,
         Self::Format,
         Self::OtherKey,
@@ -35,6 +37,7 @@ impl Refusal {
         Self::Invalidated,
         Self::Incomplete,
         Self::Clock,
+        Self::Busy,
     ];
 
     pub(crate) const fn token(self) -> &'static str {
@@ -46,6 +49,7 @@ impl Refusal {
             Self::Invalidated => "invalidated",
             Self::Incomplete => "incomplete",
             Self::Clock => "clock",
+            Self::Busy => "busy",
         }
     }
 }

@@ -15,6 +15,9 @@ pub trait Standing: Send + Sync {
     /// Whatever was invalidated here after this number may have been missed by a fetch at this position.
     fn number_of(&self, position: Position) -> Option<u64>;
 
-    /// The time since 1970 by that clock.
+    /// The time since 1970 by that clock. `None` also where it was set back, until it says again what it had said before.
     fn server_now(&self) -> Option<Duration>;
+
+    /// What it would have said when it was set back last; zero where it was not.
+    fn clock_set_back_at(&self) -> Duration;
 }

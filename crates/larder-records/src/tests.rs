@@ -41,6 +41,10 @@ impl Standing for Place {
     fn server_now(&self) -> Option<Duration> {
         self.0.load(Ordering::Relaxed).then_some(Duration::from_secs(1_700_000_000))
     }
+
+    fn clock_set_back_at(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 struct Fixture {
@@ -74,7 +78,7 @@ impl Fixture {
     }
 
     async fn lead(&self) -> Leading<crate::HttpCaching> {
-        self.records.lead(&key(), &request(), None, &|_: &StoredHead, _| true).await
+        self.records.lead(&key(), &request(), &|_: &StoredHead, _| true).await
     }
 
     fn claims(&self) -> Vec<String> {

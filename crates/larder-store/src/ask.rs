@@ -10,6 +10,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bytes::Bytes;
 use larder_cache::{CachePolicy, StoredHead};
@@ -23,6 +24,9 @@ use crate::recall::Recalled;
 use crate::store::Store;
 use crate::stored::{PIECE_OVERHEAD_BYTES, StoredBody, StoredResponse};
 use crate::tier::{HttpCaching, StoreTier};
+
+/// A record whose time differs by less is what memory has: larders compare clocks once a second.
+const SAME_WITHIN: Duration = Duration::from_millis(50);
 
 /// Who fetches a response, of all larders that share it.
 pub enum Led {
@@ -53,6 +57,10 @@ impl Store {
         now: Now,
     ) -> Recalled {
         let Some((tier, gate)) = self.anew() else { return Recalled::Nothing };
+        // A record that is no newer than what memory has would only take its place, and with it what is known of its origin.
+        let stored = tier.holds_records().then(|| self.newest_for(key, request, now)).flatten();
+        let is_of_use: &IsOfUse<'_, StoredHead> =
+            &|head: &StoredHead, number| is_newer(head, stored) && is_of_use(head, number);
         let began = Instant::now();
         let until = began + tier.asks_within();
         let turn = gate.turn(key);
@@ -106,7 +114,9 @@ impl Store {
         is_of_use: &IsOfUse<'_, StoredHead>,
     ) -> Led {
         let Some((tier, _)) = self.anew().filter(|(tier, _)| tier.holds_records()) else { return Led::Alone };
-        match tier.lead(key, request, stored, is_of_use).await {
+        let is_of_use: &IsOfUse<'_, StoredHead> =
+            &|head: &StoredHead, number| is_newer(head, stored) && is_of_use(head, number);
+        match tier.lead(key, request, is_of_use).await {
             Leading::Mine(lead) => Led::Mine(lead),
             Leading::Found(value) => match self.keep_found(tier, key, *value, number) {
                 true => Led::Found,
@@ -114,6 +124,13 @@ impl Store {
             },
             Leading::Alone => Led::Alone,
         }
+    }
+
+    /// When the newest response arrived that memory has for such a request.
+    fn newest_for(&self, key: &CacheKey, request: &RequestHead, now: Now) -> Option<Now> {
+        let (there, _) = self.memory().responses(key, now.monotonic);
+        let selected = there.iter().filter(|stored| stored.head.vary.selects(&request.fields));
+        selected.map(|stored| stored.head.freshness.received).max_by_key(|received| received.monotonic)
     }
 
     /// Whether memory has something for such a request.
@@ -197,6 +214,12 @@ impl Store {
     pub fn server_of(&self, key: &CacheKey, request: &RequestHead) -> Option<String> {
         self.anew()?.0.server_of(key, request)
     }
+}
+
+/// Whether a response with this head arrived later than one that is there.
+fn is_newer(head: &StoredHead, stored: Option<Now>) -> bool {
+    stored
+        .is_none_or(|stored| head.freshness.received.monotonic > stored.monotonic.saturating_add(SAME_WITHIN))
 }
 
 #[cfg(test)]

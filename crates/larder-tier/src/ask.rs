@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use larder_http::message::RequestHead;
-use larder_http::time::Now;
 
 use crate::fill::BoxFuture;
 use crate::key::CacheKey;
@@ -58,7 +57,7 @@ pub trait Ask<V: Vocabulary> {
     }
 
     /// Asks that of all larders that write there this one fetches the response to `request`, or waits for the one that does. `Alone` where
-    /// no larder is kept from fetching. A response that is found is of use, and came after `stored`, the moment of the one to replace.
+    /// no larder is kept from fetching. A response that is found is of use.
     ///
     /// # Cancel safety
     /// Dropped, another may fetch it after a short while.
@@ -66,7 +65,6 @@ pub trait Ask<V: Vocabulary> {
         &'a self,
         _key: &'a CacheKey,
         _request: &'a RequestHead,
-        _stored: Option<Now>,
         _is_of_use: &'a IsOfUse<'a, V::Head>,
     ) -> BoxFuture<'a, Leading<V>> {
         Box::pin(std::future::ready(Leading::Alone))

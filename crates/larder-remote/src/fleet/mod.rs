@@ -108,8 +108,14 @@ impl Fleet {
         self.may_use().then(|| self.shared.positions().applied().number_of(position)).flatten()
     }
 
+    /// What the server's clock would have said when it was set back last, and zero where it was not: what is from before is older than that
+    /// clock says.
+    pub fn set_back_at(&self) -> Duration {
+        self.shared.positions().set_back_at()
+    }
+
     /// The time of the server's clock since 1970, by which members tell each other the ages of responses. `None` without a lease,
-    /// and before it was asked.
+    /// before it was asked, and for as long as it was set back.
     pub fn server_now(&self) -> Option<Duration> {
         self.may_use().then(|| self.shared.positions().server_now()).flatten()
     }

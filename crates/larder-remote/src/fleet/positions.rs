@@ -17,9 +17,19 @@ use crate::clock;
 #[derive(Default)]
 pub(super) struct Positions {
     applied: Mutex<Applied>,
-    /// What the server's clock said, and what this machine's said at the middle of that call.
-    clocks: Mutex<Option<(Duration, Duration)>>,
+    clocks: Mutex<Clocks>,
 }
+
+#[derive(Clone, Copy, Default)]
+struct Clocks {
+    /// What the server's clock said, and what this machine's said at the middle of that call.
+    read: Option<(Duration, Duration)>,
+    /// What it would have said when it was found to be set back.
+    set_back_at: Duration,
+}
+
+/// A step back that is shorter is how exactly clocks are compared.
+const STEP_MIN: Duration = Duration::from_secs(2);
 
 impl Positions {
     pub(super) fn applied(&self) -> MutexGuard<'_, Applied> {
@@ -47,12 +57,51 @@ impl Positions {
     /// The server was asked at `sent`, has answered now, and its clock said this (since 1970).
     pub(super) fn note_clock(&self, said: Duration, sent: Duration) {
         let middle = sent + clock::now().saturating_sub(sent) / 2;
-        *self.clocks.lock() = Some((said, middle));
+        let mut clocks = self.clocks.lock();
+        if let Some((before, at)) = clocks.read {
+            let expected = before.saturating_add(middle.saturating_sub(at));
+            if said.saturating_add(STEP_MIN) < expected {
+                clocks.set_back_at = expected.max(clocks.set_back_at);
+            }
+        }
+        clocks.read = Some((said, middle));
     }
 
-    /// What the server's clock says now (since 1970). `None` before it was asked.
+    /// What the server's clock says now (since 1970). `None` before it was asked, and where it was set back, until it says again what it had
+    /// said before: until then nobody knows how old anything is.
     pub(super) fn server_now(&self) -> Option<Duration> {
-        let (said, at) = (*self.clocks.lock())?;
-        Some(said.saturating_add(clock::now().saturating_sub(at)))
+        let Clocks { read, set_back_at } = *self.clocks.lock();
+        let (said, at) = read?;
+        let now = said.saturating_add(clock::now().saturating_sub(at));
+        Some(now).filter(|now| *now > set_back_at)
+    }
+
+    /// What is from this moment or before is older than the server's clock says, which was set back then. Zero where it was not.
+    pub(super) fn set_back_at(&self) -> Duration {
+        self.clocks.lock().set_back_at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_set_back_tells_nothing_until_it_has_caught_up() {
+        let (positions, at) = (Positions::default(), Duration::from_secs);
+        assert_eq!((positions.server_now(), positions.set_back_at()), (None, at(0)));
+        let says = |said| positions.note_clock(at(said), clock::now());
+        says(1000);
+        // Clocks that are compared a little apart.
+        says(999);
+        assert!(positions.server_now().is_some_and(|now| now >= at(999)) && positions.set_back_at() == at(0));
+        says(100);
+        assert_eq!(positions.server_now(), None);
+        let back = positions.set_back_at();
+        assert!(back >= at(999) && back < at(1100), "{back:?}");
+        says(101);
+        assert_eq!((positions.server_now(), positions.set_back_at()), (None, back));
+        says(1101);
+        assert!(positions.server_now().is_some() && positions.set_back_at() == back);
     }
 }

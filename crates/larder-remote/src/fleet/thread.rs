@@ -18,7 +18,7 @@ use super::member::SharedMember;
 use super::random::draw;
 use super::settings::FleetSettings;
 use crate::clock;
-use crate::error::RemoteError;
+use crate::error::{Failure, RemoteError};
 use crate::redis::{About, CallError, Caller, Dial, Lists, RedisSettings};
 
 /// How long a reading call waits at the server for entries.
@@ -42,7 +42,7 @@ type Answer = Result<LogReply<Purge>, CallError>;
 type Answered = (Box<Caller>, Ticket, Answer);
 
 /// A call under way. It goes on while an earlier answer is worked off, and ends with this value.
-struct UnderWay(JoinHandle<Answered>);
+struct UnderWay(JoinHandle<Answered>, Ticket);
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
@@ -168,7 +168,7 @@ impl<C: Carrier> Turns<C> {
                     self.shares_responses && matches!(call, LogCall::Renew { .. } | LogCall::Attach { .. });
                 let clock = is_timed.then(|| Arc::clone(&self.shared));
                 let at = (self.keys.clone(), self.server.timeout, clock);
-                Line::Busy(UnderWay(tokio::spawn(ask(caller, at, ticket, call))))
+                Line::Busy(UnderWay(tokio::spawn(ask(caller, at, ticket, call)), ticket))
             }
             None => Line::Idle(caller),
         };
@@ -186,10 +186,17 @@ impl<C: Carrier> Turns<C> {
             () = shared.woken() => return,
             () = sleep(due) => return,
         };
-        // Where the task is lost, so is its connection; the member is told by the call's end in time.
-        let Some((caller, ticket, answer)) = answered else {
-            *self.line(lane) = None;
-            return;
+        let (caller, ticket, answer) = match answered {
+            Ok(answered) => answered,
+            // Where the task is lost, so is its connection.
+            Err(ticket) => {
+                *self.line(lane) = None;
+                self.shared.member().failed(lane, ticket, clock::now());
+                if self.shared.note_failure(lane, Some(CallError::Failed(Failure::Closed).to_string())) {
+                    self.tell();
+                }
+                return;
+            }
         };
         self.advise(&caller);
         *self.line(lane) = Some(Line::Idle(caller));
@@ -314,13 +321,13 @@ impl<C: Carrier> Turns<C> {
     }
 }
 
-/// The end of the call that a line is busy with. Never, where it is idle.
+/// The end of the call that a line is busy with. Never, where it is idle. A task that is lost leaves the ticket of its call.
 ///
 /// # Cancel safety
 /// The call goes on with the next poll.
-async fn answered(line: &mut Option<Line>) -> Option<Answered> {
+async fn answered(line: &mut Option<Line>) -> Result<Answered, Ticket> {
     match line {
-        Some(Line::Busy(under_way)) => (&mut under_way.0).await.ok(),
+        Some(Line::Busy(UnderWay(task, ticket))) => task.await.map_err(|_| *ticket),
         Some(Line::Idle(_)) | None => std::future::pending().await,
     }
 }
@@ -360,5 +367,5 @@ async fn run(caller: &mut Caller, keys: &Keys, limit: Duration, call: &LogCall<P
         caller.wait((&keys.log, *after), READ_PAUSE, limit).await?;
     }
     let said = caller.run(&[&keys.hash, &keys.log], &script::arguments(call), limit).await?;
-    script::reply(&said).map_err(|_| CallError::Failed(crate::Failure::Malformed))
+    script::reply(&said).map_err(|_| CallError::Failed(Failure::Malformed))
 }

@@ -36,6 +36,10 @@ impl Standing for FleetStanding {
     fn server_now(&self) -> Option<Duration> {
         self.0.get()?.server_now()
     }
+
+    fn clock_set_back_at(&self) -> Duration {
+        self.0.get().map(|fleet| fleet.set_back_at()).unwrap_or_default()
+    }
 }
 
 /// Starts the tier of a store, where it has one. No server is connected before something is asked or written.

@@ -7,6 +7,7 @@ mod away;
 mod checked;
 mod clocks;
 mod damaged;
+mod ended;
 mod in_cluster;
 mod led;
 mod over_tls;
@@ -74,6 +75,9 @@ fn answer(seen: &Seen, state: u64) -> Answer {
         "/short" => &["Cache-Control: max-age=0, must-revalidate"],
         "/second" | "/slow/second" | "/second/long-700000" => &["Cache-Control: max-age=1"],
         "/soon" | "/slow/soon" => &["Cache-Control: max-age=2"],
+        "/ends" if state == 1 => &["Cache-Control: max-age=1, stale-while-revalidate=3600"],
+        "/ends" => &["Cache-Control: private, max-age=3600"],
+        "/stands-in" => &["Cache-Control: max-age=1, stale-if-error=3600"],
         "/no-tag" => &["Cache-Control: max-age=3600", "Surrogate-Key: page"],
         path if path.starts_with("/vary") => &["Cache-Control: max-age=3600", "Vary: Accept-Language"],
         path if path.starts_with("/empty") => {
@@ -89,6 +93,7 @@ fn answer(seen: &Seen, state: u64) -> Answer {
     let answer = Answer::new(200, &fields, &body);
     let half = || vec![Hold { at: body.len() as u64 / 2, gate: path.to_owned() }];
     match path {
+        "/stands-in" if state > 1 => Answer { status: Some(500), ..answer },
         "/fails" => Answer { status: Some(500), delay: Some("300ms".to_owned()), ..answer },
         path if path.starts_with("/held") => Answer { hold: Some(path.to_owned()), ..answer },
         path if path.starts_with("/slow") => Answer { delay: Some("300ms".to_owned()), ..answer },
