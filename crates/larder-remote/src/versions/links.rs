@@ -13,7 +13,8 @@ use ::redis::cmd;
 use futures_util::future::{join_all, select_all};
 use tokio::time::{Instant, timeout};
 
-use super::reader_state::{SharedVersions, TRACKING};
+use super::known::TRACKING;
+use super::reader_state::SharedVersions;
 use crate::clock;
 use crate::error::Failure;
 use crate::redis::{CallError, Changed, Cluster, Dial, Lists, RedisReply, Tracked};
