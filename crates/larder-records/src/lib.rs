@@ -23,6 +23,7 @@ pub mod fuzzing;
 mod invalidate;
 mod keep;
 mod known;
+mod late;
 mod lead;
 mod leads;
 mod name;
@@ -50,6 +51,7 @@ use larder_tier::VocabularyOf;
 
 use claim::Fetching;
 use known::Known;
+use late::Late;
 use leads::Leads;
 use name::Names;
 use refusals::Refusals;
@@ -69,6 +71,7 @@ pub struct Records {
     standing: Arc<dyn Standing>,
     removed: Removed,
     refusals: Refusals,
+    late: Late,
     leads: Leads,
     leading: Fetching,
     known: Known,
@@ -93,6 +96,7 @@ impl Records {
             RemoteSettings::Redis(Box::new(RedisSettings { max_object: record::PART_MAX_BYTES, ..server }));
         Ok(Arc::new(Self {
             names: Names::new(&settings.prefix, &settings.store),
+            late: Late::new(settings.timeout),
             settings,
             servers: Arc::new(Clients::start(server, names, clock, diagnostics)?),
             clock: clock.clone(),
