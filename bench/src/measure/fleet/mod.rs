@@ -45,7 +45,7 @@ pub(super) fn run(root: &Path) -> Result<()> {
             start(
                 &kit,
                 origin.address,
-                Wanted { site: &site, lease: "3s", ..Wanted::new(name, Some(&redis)) },
+                Wanted { site: &site, lease: "10s", ..Wanted::new(name, Some(&redis)) },
             )
         };
         let larders = [larder(NAMES[0])?, larder(NAMES[1])?, larder(NAMES[2])?];

@@ -1,7 +1,7 @@
 //! A million records in a Redis: what do they take there, and how soon is a larder there in front of them, also behind a full log of purges?
 //!
 //! In: a million pages of 1 KiB, which one larder has fetched and put into a Redis. Out: the memory of Redis for each; and the time from the start of
-//! a larder to its first answer, its lease, and its first hit, which comes from Redis. Then the same with as many purges in the fleet's log
+//! a larder to the moment when it listens, its lease, and its first hit, which comes from Redis. Then the same with as many purges in the fleet's log
 //! as it keeps.
 //! Deliberately absent: a server that evicts.
 
@@ -33,8 +33,14 @@ const SAMPLES: usize = 200;
 /// Entries that the log keeps, and a rate that one sender may have, for long enough.
 const LOG_ENTRIES: u64 = 65_536;
 const PURGES: (u32, Duration) = (1800, Duration::from_secs(38));
-const STARTS: usize = 5;
+const STARTS: u64 = 5;
+/// For each start.
+const PAGES: u64 = 100;
 const MEMORY: &str = "64MiB";
+/// Longer than the larder is held up that fetches all of them, and shorter than that takes.
+const LEASE: &str = "20s";
+/// Of all pages, so many lie there.
+const SHARED_MIN: f64 = 0.99;
 
 /// What they take of Redis.
 struct Taken {
@@ -52,22 +58,27 @@ pub(super) fn run(root: &Path) -> Result<()> {
     let origin = floor::origin(&kit, &object())?;
     let redis = Redis::start(kit.scratch(), By::UnixSocket, LOAD_CORE)?;
     let site = format!("purge = {{ token = \"{TOKEN}\" }}");
-    let all = Wanted { memory: MEMORY, lease: "3s", site: &site, ..Wanted::new("web-1", Some(&redis)) };
+    let all = Wanted { memory: MEMORY, lease: LEASE, site: &site, ..Wanted::new("web-1", Some(&redis)) };
     let first = sharing::start(&kit, origin.address, all)?;
     let taken = fill(&redis.place, &first)?;
-    let starts = |begin: &str| -> Result<Vec<Started>> {
-        let one = |number| {
+    let starts = |begin: &str, page: fn(u64) -> String| -> Result<Vec<Started>> {
+        let one = |number: u64| {
             let name = format!("{begin}-{number}");
             let launch = sharing::configured(&kit, origin.address, Wanted { name: &name, ..all })?;
-            start::start(launch, first.address, number * 1000)
+            // A page that was not used is in memory the next time.
+            let pages = number * PAGES..(number + 1) * PAGES;
+            start::start(launch, first.address, pages.map(page)).context(name)
         };
-        (0..STARTS).map(|number| one(number as u64)).collect()
+        (0..STARTS).map(one).collect()
     };
-    let with_few = starts("few")?;
+    let with_few = starts("few", target)?;
     receipts::send(std::slice::from_ref(&first), PURGES)?;
     let entries = integer(&redis.place.ask(&[b"XLEN", b"larder:1:{fleet}:log"])?)?;
     ensure!(entries >= LOG_ENTRIES, "the log has {entries} entries only");
-    let with_many = starts("many")?;
+    // A record from before the oldest entry is not used any more.
+    ask_all(first.address, 32, STARTS * PAGES, late)?;
+    first.until_written()?;
+    let with_many = starts("many", late)?;
     report(root, &taken, [(0, &with_few), (entries, &with_many)])
 }
 
@@ -82,9 +93,7 @@ fn fill(place: &Place, larder: &Larder) -> Result<Taken> {
     let keys = || integer(&place.ask(&[b"DBSIZE"])?);
     // Who fetches a page is told there for a while.
     until("there are more keys than records", || Ok(keys()? <= RECORDS + OTHER_KEYS))?;
-    let used = place.used_bytes()?.saturating_sub(before);
-    let records = keys()?;
-    ensure!(records >= RECORDS, "{records} records only");
+    let (used, records) = (place.used_bytes()?.saturating_sub(before), keys()?);
     let mut lengths = Vec::with_capacity(SAMPLES);
     while lengths.len() < SAMPLES {
         let reply = place.ask(&[b"RANDOMKEY"])?;
@@ -96,11 +105,17 @@ fn fill(place: &Place, larder: &Larder) -> Result<Taken> {
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
     let mean = |sum: u64, count: u64| sum as f64 / count as f64;
     let record_bytes = mean(lengths.iter().sum(), lengths.len() as u64);
-    Ok(Taken { records: RECORDS, bytes: mean(used, RECORDS), record_bytes, filled_in })
+    ensure!(mean(records, RECORDS) >= SHARED_MIN, "{records} records only");
+    Ok(Taken { records, bytes: mean(used, records), record_bytes, filled_in })
 }
 
 fn target(number: u64) -> String {
     format!("/object/{number:07}")
+}
+
+/// One that is fetched when the log is full.
+fn late(number: u64) -> String {
+    format!("/late/{number:07}")
 }
 
 /// `:7`, as Redis tells a number.
@@ -118,7 +133,7 @@ fn report(root: &Path, taken: &Taken, starts: [(u64, &Vec<Started>); 2]) -> Resu
         "| records | bytes of Redis for each | the record | of that its body | beside the record | put there in s |\n|---|---|---|---|---|---|\n\
          | {records} | {bytes:.0} | {record_bytes:.0} | {body:.0} | {:.0} | {:.0} |\n\n\
          From the start of a larder in front of them:\n\n\
-         | entries in the log | first answer ms | lease ms | first hit ms | first hits of all starts |\n|---|---|---|---|---|\n",
+         | entries in the log | listens ms | lease ms | first hit ms | first hits of all starts |\n|---|---|---|---|---|\n",
         bytes - record_bytes,
         filled_in.as_secs_f64(),
     );
@@ -127,11 +142,11 @@ fn report(root: &Path, taken: &Taken, starts: [(u64, &Vec<Started>); 2]) -> Resu
         let ms = |of: fn(&Started) -> Duration| -> Vec<f64> {
             starts.iter().map(|started| of(started).as_secs_f64() * 1e3).collect()
         };
-        let [answer, lease, hit] = [ms(|s| s.first_answer), ms(|s| s.lease), ms(|s| s.first_hit)].map(median);
+        let [listens, lease, hit] = [ms(|s| s.listens), ms(|s| s.lease), ms(|s| s.first_hit)].map(median);
         let all: Vec<String> = ms(|s| s.first_hit).iter().map(|ms| format!("{ms:.0}")).collect();
-        let _ = writeln!(table, "| {entries} | {answer:.0} | {lease:.0} | {hit:.0} | {} |", all.join(", "));
+        let _ = writeln!(table, "| {entries} | {listens:.0} | {lease:.0} | {hit:.0} | {} |", all.join(", "));
         rows.push(json!({
-            "entries": entries, "first_answer_ms": round(answer), "lease_ms": round(lease), "first_hit_ms": round(hit),
+            "entries": entries, "listens_ms": round(listens), "lease_ms": round(lease), "first_hit_ms": round(hit),
         }));
     }
     Report {
@@ -140,10 +155,10 @@ fn report(root: &Path, taken: &Taken, starts: [(u64, &Vec<Started>); 2]) -> Resu
         table: &table,
         how: &format!(
             "Pages of {OBJECT_BYTES} bytes, fetched by one larder with {MEMORY} of memory. The bytes of Redis are the difference of its `used_memory`, \
-             before the first record and after the last, by the number of records. A record is a string: its front, the key, the head with its fields, \
+             before the first record and after the last, by the number of keys. A record is a string: its front, the key, the head with its fields, \
              and the body; its length is the mean of {SAMPLES} of them. {STARTS} starts, each of a larder with a name of its own and nothing in memory; medians. \
-             They count from the start of the program. A lease is there once the larder has read the whole log. A hit before that is not \
-             possible. Each larder leaves before the next one comes. One worker, pinned to one core; Redis, the clients and the origin on another."
+             They count from the start of the program. A lease is there once the larder has read the whole log. It is asked for \
+             nothing before that. With a full log it is asked for pages that were fetched since: a record from before the oldest entry is not used. Each larder leaves before the next one comes. One worker, pinned to one core; Redis, the clients and the origin on another."
         ),
         programs: &[("uname", "-sr"), ("rustc", "--version"), ("redis-server", "--version")],
         figures: json!({

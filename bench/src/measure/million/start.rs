@@ -1,14 +1,14 @@
 //! How soon a larder is there that has nothing in memory.
 //!
-//! In: a larder that is not started yet, and the authority by which its pages are known. Out: the time from the start of the program to the first
-//! answer, to its lease, and to the first hit.
+//! In: a larder that is not started yet, the authority by which its pages are known, and pages that lie in Redis. Out: the time from the start of the
+//! program to the moment when it listens, to its lease, and to the first hit. It is asked for nothing before it has its lease: what it answers then
+//! comes from the origin.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail};
 
-use super::target;
 use crate::measure::asker::{Asker, OBJECT_BYTES, Was};
 use crate::measure::contender::Launch;
 use crate::measure::load::on_load_core;
@@ -22,38 +22,42 @@ const ATTEMPTS_EVERY: Duration = Duration::from_millis(1);
 
 /// When it was there.
 pub(super) struct Started {
-    pub(super) first_answer: Duration,
+    pub(super) listens: Duration,
     pub(super) lease: Duration,
     pub(super) first_hit: Duration,
 }
 
-/// Starts it, asks until it answers from Redis, and ends it. Each time it is asked for another page, since an answer of the origin is stored.
-pub(super) fn start(mut launch: Launch, host: SocketAddr, first: u64) -> Result<Started> {
+/// Starts it, asks until it answers from Redis, and ends it.
+pub(super) fn start(
+    mut launch: Launch,
+    host: SocketAddr,
+    mut targets: impl Iterator<Item = String> + Send,
+) -> Result<Started> {
     let admin = launch.admin.context("no admin address")?;
     let (address, begun) = (launch.address, Instant::now());
     let mut server = launch.start()?;
-    let (mut first_answer, mut lease, mut number) = (None, None, first);
-    loop {
-        server.still_runs()?;
-        ensure!(begun.elapsed() < THERE_MAX, "it is not there after {THERE_MAX:?}");
-        if lease.is_none() && metric::told(admin, "larder_fleet_lease_seconds").is_ok_and(|left| left > 0) {
-            lease = Some(begun.elapsed());
-        }
-        let name = target(number);
-        let answered = on_load_core(async {
-            let mut asker = Asker::connect_as(address, host, OBJECT_BYTES).await.ok()?;
-            Some(asker.ask(&name).await)
-        })?;
-        let Some(was) = answered.transpose().context("while it starts")? else {
+    let there = |what: &str, holds: &dyn Fn() -> bool| -> Result<Duration> {
+        while !holds() {
+            if begun.elapsed() > THERE_MAX {
+                bail!("{what} after {THERE_MAX:?}");
+            }
             wait(ATTEMPTS_EVERY);
-            continue;
-        };
-        let answer = *first_answer.get_or_insert_with(|| begun.elapsed());
-        if was == Was::Hit {
-            let first_hit = begun.elapsed();
-            // It has its lease, or it would have asked the origin.
-            return Ok(Started { first_answer: answer, lease: lease.unwrap_or(first_hit), first_hit });
         }
-        number += 1;
-    }
+        Ok(begun.elapsed())
+    };
+    let listens = there("it does not listen", &|| TcpStream::connect(address).is_ok())?;
+    let lease = there("it has no lease", &|| {
+        metric::told(admin, "larder_fleet_lease_seconds").is_ok_and(|left| left > 0)
+    })?;
+    server.still_runs()?;
+    let first_hit = on_load_core(async {
+        let mut asker = Asker::connect_as(address, host, OBJECT_BYTES).await?;
+        loop {
+            let target = targets.next().context("none of these pages came from Redis")?;
+            if asker.ask(&target).await? == Was::Hit {
+                return anyhow::Ok(begun.elapsed());
+            }
+        }
+    })??;
+    Ok(Started { listens, lease, first_hit })
 }
