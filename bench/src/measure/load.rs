@@ -90,10 +90,15 @@ pub(super) struct Client {
 impl Client {
     /// Connects.
     pub(super) async fn connect(address: SocketAddr) -> Result<Self> {
+        Self::connect_as(address, &address.to_string()).await
+    }
+
+    /// The same, as a client that knows the server by another authority.
+    pub(super) async fn connect_as(address: SocketAddr, host: &str) -> Result<Self> {
         let stream = TcpStream::connect(address).await.context("connecting")?;
         stream.set_nodelay(true)?;
         let buffer = vec![0; HEAD_BYTES_MAX + PAGE_BYTES].into_boxed_slice();
-        Ok(Self { stream, host: address.to_string(), buffer })
+        Ok(Self { stream, host: host.to_owned(), buffer })
     }
 
     /// Asks and reads the whole answer. After an error the connection is of no more use.

@@ -11,6 +11,7 @@ mod curl;
 mod disks;
 mod drive;
 mod files;
+mod fleet;
 mod fragments;
 mod herd;
 mod hit;
@@ -23,21 +24,26 @@ mod machine;
 mod memory;
 mod metric;
 mod microcache;
+mod million;
 mod miss;
 mod objects;
+mod outage;
 mod outcome;
 mod page;
 pub(crate) mod pauses;
 mod placement;
 mod plot;
 mod purges;
+mod receipts;
 mod reclaim;
 mod records;
+mod redis;
 pub(crate) mod report;
 mod requests;
 mod rows;
 mod runner;
 mod scan;
+mod sharing;
 mod slow_app;
 mod tools;
 mod turns;
@@ -75,6 +81,9 @@ pub(crate) const NAMES: &[&str] = &[
     "fragments",
     "versions",
     "records",
+    "fleet",
+    "outage",
+    "million",
 ];
 
 /// What the command line takes: every name, and `all`.
@@ -117,6 +126,9 @@ pub(crate) fn run(root: &Path, name: &str) -> Result<()> {
             "fragments" => fragments::run,
             "versions" => versions::run,
             "records" => records::run,
+            "fleet" => fleet::run,
+            "outage" => outage::run,
+            "million" => million::run,
             _ => wordpress::run,
         };
         if let Err(error) = measure(root).with_context(|| format!("bench {name}")) {

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Result;
 use harness::install::{self, From, Tool};
 
-use super::contender::nginx::{LUA_MODULE, LUA_REDIS, PURGE_MODULE};
+use super::contender::nginx::{LUA_MODULE, LUA_REDIS, PURGE_MODULE, SRCACHE_MODULE};
 use super::contender::varnish::XKEY;
 
 const TOOLS: &[Tool] = &[
@@ -26,12 +26,22 @@ const TOOLS: &[Tool] = &[
     Tool { program: "h2o", from: From::Apt("h2o"), targets: H2O_FOR },
     Tool { program: "mkfs.ext4", from: From::Apt("e2fsprogs"), targets: DISKS_FOR },
     Tool { program: "losetup", from: From::Apt("mount"), targets: DISKS_FOR },
-    Tool { program: "h2load", from: From::Apt("nghttp2-client"), targets: &["http2", "latency", "purges"] },
+    Tool {
+        program: "h2load",
+        from: From::Apt("nghttp2-client"),
+        targets: &["http2", "latency", "purges", "outage"],
+    },
     // Modules are no programs: they are looked for where Debian has them.
     Tool { program: XKEY, from: From::Apt("varnish-modules"), targets: &["purges"] },
-    Tool { program: LUA_MODULE, from: From::Apt("libnginx-mod-http-lua"), targets: &["versions"] },
-    Tool { program: LUA_REDIS, from: From::Apt("lua-nginx-redis"), targets: &["versions"] },
-    Tool { program: "redis-server", from: From::Apt("redis-server"), targets: &["versions", "records"] },
+    Tool { program: LUA_MODULE, from: From::Apt("libnginx-mod-http-lua"), targets: LUA_FOR },
+    Tool { program: LUA_REDIS, from: From::Apt("lua-nginx-redis"), targets: LUA_FOR },
+    Tool {
+        program: SRCACHE_MODULE,
+        from: From::Apt("libnginx-mod-http-srcache-filter"),
+        targets: &["records"],
+    },
+    Tool { program: "redis-server", from: From::Apt("redis-server"), targets: REDIS_FOR },
+    Tool { program: "redis-benchmark", from: From::Apt("redis-tools"), targets: &["records"] },
     Tool { program: PURGE_MODULE, from: From::Apt("libnginx-mod-http-cache-purge"), targets: &["purges"] },
 ];
 
@@ -71,6 +81,9 @@ const TASKSET_FOR: &[&str] = &[
     "fragments",
     "versions",
     "records",
+    "fleet",
+    "outage",
+    "million",
 ];
 const NGINX_FOR: &[&str] = &[
     "hit",
@@ -91,6 +104,7 @@ const NGINX_FOR: &[&str] = &[
     "purges",
     "fragments",
     "versions",
+    "records",
 ];
 const VARNISH_FOR: &[&str] = &[
     "hit",
@@ -108,6 +122,8 @@ const HAPROXY_FOR: &[&str] = &["hit", "requests", "http2", "connections", "miss"
 const H2O_FOR: &[&str] = &["hit", "requests", "http2", "connections", "latency"];
 const WRK_FOR: &[&str] =
     &["hit", "requests", "connections", "miss", "workers", "files", "purges", "fragments", "versions"];
+const LUA_FOR: &[&str] = &["versions", "records"];
+const REDIS_FOR: &[&str] = &["versions", "records", "fleet", "outage", "million"];
 /// They make disks.
 const DISKS_FOR: &[&str] = &["placement", "large", "objects", "reclaim", "purges"];
 

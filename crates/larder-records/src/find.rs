@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use larder_cache::{CachePolicy, StoredHead, VaryNames};
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
-use larder_remote::{LookedUp, Unfit};
+use larder_remote::{Failure, LookedUp, Unfit};
 use larder_tier::fill::BoxFuture;
 use larder_tier::{Ask, Asked, CacheKey, FetchedRecord, Find, FoundValue, IsOfUse, Leading, TargetUri};
 use tokio::time::timeout;
@@ -75,6 +75,9 @@ impl Ask<HttpCaching> for Records {
     ) -> BoxFuture<'a, Asked<HttpCaching>> {
         Box::pin(async move {
             let found = timeout(self.settings.timeout, self.find(key, request, is_of_use)).await;
+            if found.is_err() {
+                self.late.note();
+            }
             match found.ok().flatten() {
                 Some(value) => Asked::Found(Box::new(value)),
                 // What memory has is judged by its own age, whatever lies there.
@@ -163,6 +166,10 @@ impl Records {
         match (looked_up, refused) {
             (_, Some(refusal)) => Err(refusal),
             (LookedUp::Found(found), None) => Ok(Some(found)),
+            (LookedUp::Failed(Failure::TimedOut), None) => {
+                self.late.note();
+                Ok(None)
+            }
             (LookedUp::Absent | LookedUp::Unfit(_) | LookedUp::Skipped | LookedUp::Failed(_), None) => {
                 Ok(None)
             }

@@ -52,6 +52,11 @@ impl Records {
         if self.standing.server_now().is_none() {
             return Leading::Alone;
         }
+        // Who has just waited for a record as long as Redis is waited for does not wait for it again.
+        if self.late.is_now() {
+            self.leads.note(Ended::Apart);
+            return Leading::Alone;
+        }
         let until = Instant::now() + WAIT_MAX;
         let (mut record, mut is_variant) = (self.names.of_key(key), false);
         let (mut pause, mut ended) = (PAUSE_MIN, Ended::Found);

@@ -24,6 +24,7 @@ pub mod fuzzing;
 mod invalidate;
 mod keep;
 mod known;
+mod late;
 mod lead;
 mod leads;
 mod name;
@@ -53,6 +54,7 @@ use larder_tier::VocabularyOf;
 use claim::Fetching;
 use ended::Ended;
 use known::Known;
+use late::Late;
 use leads::Leads;
 use name::Names;
 use reading::Reading;
@@ -73,6 +75,7 @@ pub struct Records {
     standing: Arc<dyn Standing>,
     removed: Removed,
     refusals: Refusals,
+    late: Late,
     leads: Leads,
     leading: Fetching,
     known: Known,
@@ -99,6 +102,7 @@ impl Records {
             RemoteSettings::Redis(Box::new(RedisSettings { max_object: record::PART_MAX_BYTES, ..server }));
         Ok(Arc::new(Self {
             names: Names::new(&settings.prefix, &settings.store),
+            late: Late::new(settings.timeout),
             settings,
             servers: Arc::new(Clients::start(server, names, clock, diagnostics)?),
             clock: clock.clone(),

@@ -17,7 +17,7 @@ use larder_observe::Diagnostics;
 use larder_remote::redis::{RedisPlace, RedisSettings};
 use larder_remote::{Address, SystemNames};
 use larder_testkit::redis::RedisServer;
-use larder_tier::{Ask, CacheKey, Find, Leading};
+use larder_tier::{Ask, Asked, CacheKey, Find, Leading};
 
 use crate::known::Pieces;
 use crate::record::Piece;
@@ -55,11 +55,15 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Self {
+        Self::with_timeout(PATIENCE)
+    }
+
+    fn with_timeout(timeout: Duration) -> Self {
         let (redis, place) = (RedisServer::start(), Arc::new(Place(AtomicBool::new(true))));
         let settings = RecordsSettings {
             prefix: "larder".to_owned(),
             store: "main".to_owned(),
-            timeout: PATIENCE,
+            timeout,
             max_object: RECORD_MAX_BYTES,
         };
         let server = RedisSettings {
@@ -68,13 +72,17 @@ impl Fixture {
             user: None,
             password: None,
             database: 0,
-            timeout: PATIENCE,
+            timeout,
             max_object: 1,
         };
         let standing = Arc::clone(&place) as Arc<dyn Standing>;
         let (names, diagnostics) = (Arc::new(SystemNames), Diagnostics::silent());
         let records = Records::start(settings, server, names, standing, &Clock::default(), &diagnostics);
         Self { redis, records: records.unwrap(), place }
+    }
+
+    async fn ask(&self) -> Asked<crate::HttpCaching> {
+        self.records.ask(&key(), &request(), &Default::default(), &|_: &StoredHead, _| true).await
     }
 
     async fn lead(&self) -> Leading<crate::HttpCaching> {
@@ -178,8 +186,23 @@ async fn without_a_lease_in_the_fleet_nobody_waits_for_others() {
     );
     fixture.place.0.store(false, Ordering::Relaxed);
     assert!(matches!(fixture.lead().await, Leading::Alone));
-    assert!(matches!(
-        fixture.records.ask(&key(), &request(), &Default::default(), &|_: &StoredHead, _| true).await,
-        larder_tier::Asked::Unusable
-    ));
+    assert!(matches!(fixture.ask().await, Asked::Unusable));
+}
+
+#[tokio::test]
+async fn who_has_waited_for_a_record_does_not_wait_again_for_the_right_to_fetch() {
+    let limit = Duration::from_secs(1);
+    let fixture = Fixture::with_timeout(limit);
+    assert!(matches!(fixture.ask().await, Asked::Unusable), "connected, and nothing is there");
+    fixture.redis.stop();
+    assert!(matches!(fixture.ask().await, Asked::Unusable));
+    let began = Instant::now();
+    assert!(matches!(fixture.lead().await, Leading::Alone));
+    assert!(began.elapsed() < limit / 2, "{:?}", began.elapsed());
+    fixture.redis.resume();
+    let began = Instant::now();
+    while !matches!(fixture.lead().await, Leading::Mine(_)) {
+        assert!(began.elapsed() < PATIENCE, "nobody leads any more");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
 }

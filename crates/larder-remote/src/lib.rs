@@ -46,6 +46,8 @@ mod server;
 mod servers;
 mod settings;
 mod store;
+mod sync;
+mod until;
 pub mod versions;
 mod writer;
 

@@ -55,6 +55,9 @@ pub(crate) const NDK_MODULE: &str = "/usr/lib/nginx/modules/ndk_http_module.so";
 /// Where Debian has the client of Redis for it.
 pub(crate) const LUA_REDIS: &str = "/usr/share/lua/5.1/nginx/redis.lua";
 
+/// Where Debian has the module that keeps whole answers elsewhere.
+pub(crate) const SRCACHE_MODULE: &str = "/usr/lib/nginx/modules/ngx_http_srcache_filter_module.so";
+
 /// A cache of up to 4 GiB from which `PURGE` takes a URL. Answers tell a hit in `Cache-Status`.
 pub(crate) fn purging(setup: &Setup<'_>, name: &str) -> Result<Contender> {
     let module = format!("load_module {PURGE_MODULE};\n");

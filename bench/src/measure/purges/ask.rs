@@ -32,11 +32,11 @@ const CONNECTIONS: u32 = 8;
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// The token in bench/full.toml. The others let loopback purge, and do not look at it.
-pub(super) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+pub(in crate::measure) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 /// What is purged, in words that several servers understand.
 #[derive(Clone, Debug)]
-pub(super) enum Purge {
+pub(in crate::measure) enum Purge {
     /// What carries a tag, as FOSHttpCache asks Varnish's xkey for it.
     Tag { tag: String, is_soft: bool },
     /// What lies under URLs that match, as a ban.
@@ -46,7 +46,7 @@ pub(super) enum Purge {
 }
 
 impl Purge {
-    pub(super) fn hard(tag: impl Into<String>) -> Self {
+    pub(in crate::measure) fn hard(tag: impl Into<String>) -> Self {
         Self::Tag { tag: tag.into(), is_soft: false }
     }
 
@@ -68,14 +68,14 @@ impl Purge {
 }
 
 /// A connection over which purges are sent.
-pub(super) struct Purger {
+pub(in crate::measure) struct Purger {
     stream: TcpStream,
     address: SocketAddr,
     buffer: Vec<u8>,
 }
 
 impl Purger {
-    pub(super) async fn connect(address: SocketAddr) -> Result<Self> {
+    pub(in crate::measure) async fn connect(address: SocketAddr) -> Result<Self> {
         let stream = TcpStream::connect(address).await.context("connecting")?;
         stream.set_nodelay(true)?;
         Ok(Self { stream, address, buffer: Vec::new() })
@@ -85,7 +85,7 @@ impl Purger {
     ///
     /// # Errors
     /// No whole answer.
-    pub(super) async fn purge(&mut self, purge: &Purge) -> Result<(u16, Duration)> {
+    pub(in crate::measure) async fn purge(&mut self, purge: &Purge) -> Result<(u16, Duration)> {
         let request = purge.request(self.address);
         let answered = timeout(ANSWER_MAX, self.exchange(&request)).await;
         answered.with_context(|| format!("{purge:?}: no answer"))?.with_context(|| format!("{purge:?}"))

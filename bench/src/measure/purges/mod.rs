@@ -6,7 +6,7 @@
 //! are remembered. `larder warm`, which fills a cache after a purge, beside h2load.
 //! Deliberately absent: purges by many clients at once, and several larders.
 
-mod ask;
+pub(super) mod ask;
 mod cost;
 mod hits;
 mod memory;

@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::redis::Redis;
 use super::{BYTES, CONNECTIONS, TARGET};
 use crate::measure::contender::{Contender, Kit, Setup};
 use crate::measure::curl::{Version, ask};
 use crate::measure::drive::{Load, Request, drive};
 use crate::measure::outcome::{Judged, Verdict};
 use crate::measure::page::More;
+use crate::measure::redis::{Command, Redis};
 use harness::origin::{Origin, body};
 
 const REQUESTS_MIN: f64 = 100_000.0;
@@ -54,18 +54,20 @@ pub(super) fn count(
     };
     right(&contender)?;
     drive(&kit.root, &load, &request, contender.address, Duration::from_secs(1))?;
-    let (before, asked, begun) = (place.calls()?, origin.asked(), Instant::now());
+    let (before, asked, begun) = (place.commands()?, origin.asked(), Instant::now());
     let mut requests = 0.0;
     while requests < REQUESTS_MIN || begun.elapsed() < LENGTH_MIN {
         requests += drive(&kit.root, &load, &request, contender.address, RUN)?.requests;
     }
-    let (after, took) = (place.calls()?, begun.elapsed());
+    let (after, took) = (place.commands()?, begun.elapsed());
     right(&contender)?;
     contender.server.still_runs()?;
     let asked = origin.asked().saturating_sub(asked);
     ensure!(asked == 0, "the origin was asked {asked} times");
-    let since = |name: &str, calls: u64| calls.saturating_sub(before.get(name).copied().unwrap_or(0));
-    let calls = after.into_iter().map(|(name, calls)| (since(&name, calls), name));
+    let since = |name: &str, now: Command| {
+        now.calls.saturating_sub(before.get(name).copied().unwrap_or_default().calls)
+    };
+    let calls = after.into_iter().map(|(name, now)| (since(&name, now), name));
     let calls = calls.filter(|(calls, name)| *calls > 0 && !OWN.contains(&name.as_str()));
     let calls = calls.map(|(calls, name)| (name, calls)).collect();
     Ok(Asked { name: name.to_owned(), scenario: scenario.to_owned(), requests, took, calls })

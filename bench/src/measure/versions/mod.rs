@@ -8,7 +8,7 @@
 //! Deliberately absent: the cost of a change, which the proofs count in commands.
 
 mod commands;
-mod redis;
+mod setups;
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,9 +18,9 @@ use anyhow::Result;
 use super::contender::{Contender, Kit, Setup};
 use super::drive::Load;
 use super::page::Page;
+use super::redis::{By, Redis};
 use super::runner::{Pace, Row, Scenario, run as measure};
 use harness::origin::body;
-use redis::{By, Redis};
 
 const PLAIN: &str = "larder, no versions";
 const KNOWN: &str = "larder, versions";
@@ -49,7 +49,7 @@ pub(super) fn run(root: &Path) -> Result<()> {
     for (scenario, by) in SCENARIOS {
         for name in [KNOWN, BODIES, NGINX] {
             let start = |redis: Redis, setup: &Setup<'_>| start(&kit, setup, redis, name);
-            asked.push(commands::count(&kit, (scenario, name), Redis::filled(by)?, start)?);
+            asked.push(commands::count(&kit, (scenario, name), setups::filled(&kit, by)?, start)?);
         }
     }
     let mut judged = Vec::new();
@@ -84,8 +84,9 @@ pub(super) fn run(root: &Path) -> Result<()> {
 }
 
 fn scenario_of<'a>(kit: &'a Kit, (name, by): (&'static str, By)) -> Scenario<'a> {
-    let row =
-        |server: &'static str| Row::new(server, move |setup| start(kit, setup, Redis::filled(by)?, server));
+    let row = |server: &'static str| {
+        Row::new(server, move |setup| start(kit, setup, setups::filled(kit, by)?, server))
+    };
     let mut scenario = Scenario::hit(name, TARGET, body(BYTES), SERVERS.into_iter().map(row).collect());
     scenario.load = Load::Wrk { connections: CONNECTIONS, script: None };
     scenario
@@ -94,7 +95,7 @@ fn scenario_of<'a>(kit: &'a Kit, (name, by): (&'static str, By)) -> Scenario<'a>
 /// Starts the server of this name before a Redis.
 fn start(kit: &Kit, setup: &Setup<'_>, redis: Redis, name: &str) -> Result<Contender> {
     let (store, site) = match name {
-        NGINX => return redis.with_nginx(setup, name),
+        NGINX => return setups::with_nginx(redis, setup, name),
         PLAIN => ("", ""),
         KNOWN => ("", "versions = { redis = \"REDIS\", hash = \"resource_versions\", field = \"{target}\" }"),
         _ => (
@@ -102,5 +103,5 @@ fn start(kit: &Kit, setup: &Setup<'_>, redis: Redis, name: &str) -> Result<Conte
             "versions = { hash = \"resource_versions\", field = \"{target}\" }",
         ),
     };
-    redis.with_larder(kit, setup, (name, store, site))
+    setups::with_larder(redis, kit, setup, (name, store, site))
 }

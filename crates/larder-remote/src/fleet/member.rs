@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use larder_fleet::{EntryId, Lane, Member, Position, SharedPurge};
@@ -13,6 +13,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 
 use super::carrier::Purge;
+use super::lease::Lease;
 use super::positions::Positions;
 use crate::clock;
 
@@ -51,15 +52,13 @@ pub struct FleetReport {
 pub(super) struct SharedMember {
     name: Arc<str>,
     member: Mutex<Member<Purge>>,
-    /// The end of the lease in nanoseconds of the clock; 0 where there is none.
-    until: AtomicU64,
+    lease: Lease,
     /// The last purges that became complete, the oldest first.
     completed: Mutex<VecDeque<SharedPurge>>,
     /// Why the last call of each lane failed.
     failures: Mutex<BTreeMap<Lane, String>>,
     waker: Notify,
     changes: watch::Sender<()>,
-    leaves: AtomicBool,
     /// There was no room for a purge.
     owes_everything: AtomicBool,
     has_left: watch::Sender<bool>,
@@ -71,12 +70,11 @@ impl SharedMember {
         Self {
             name,
             member: Mutex::new(member),
-            until: AtomicU64::new(0),
+            lease: Lease::new(),
             completed: Mutex::default(),
             failures: Mutex::default(),
             waker: Notify::new(),
             changes: watch::Sender::new(()),
-            leaves: AtomicBool::new(false),
             owes_everything: AtomicBool::new(false),
             has_left: watch::Sender::new(false),
             positions: Positions::default(),
@@ -92,14 +90,13 @@ impl SharedMember {
     }
 
     pub(super) fn may_use(&self) -> bool {
-        let until = self.until.load(Ordering::Acquire);
-        until > 0 && clock::now().as_nanos() < u128::from(until)
+        self.lease.may_use(clock::now())
     }
 
-    /// Everything that the member has asked for is done: its lease counts.
+    /// Everything that the member has asked for is done: its lease counts, unless this larder leaves.
     pub(super) fn publish(&self) {
-        let until = self.member().held_until().unwrap_or_default().as_nanos();
-        self.until.store(u64::try_from(until).unwrap_or(u64::MAX), Ordering::Release);
+        let until = self.member().held_until().unwrap_or_default();
+        self.lease.publish(until);
     }
 
     /// Whoever waits for a purge looks again.
@@ -134,9 +131,8 @@ impl SharedMember {
     }
 
     pub(super) fn leave(&self) {
-        // From now on nothing is used, whatever the thread is waiting for.
-        self.until.store(0, Ordering::Release);
-        self.leaves.store(true, Ordering::Release);
+        // From now on nothing is used, whatever the thread is waiting for or about to publish.
+        self.lease.leave();
         self.wake();
     }
 
@@ -171,7 +167,7 @@ impl SharedMember {
     }
 
     pub(super) fn is_leaving(&self) -> bool {
-        self.leaves.load(Ordering::Acquire)
+        self.lease.is_leaving()
     }
 
     /// Notes why the last call of a lane failed, or that it did not. True where all was well before and is not now, or the other way.

@@ -12,6 +12,7 @@
 //! Deliberately absent: what a purge says, and what is done with it.
 
 mod carrier;
+mod lease;
 mod member;
 mod own;
 mod positions;

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use larder_fleet::Effect;
 use larder_fleet::applied::Applied;
-use parking_lot::{Mutex, MutexGuard};
 
 use super::carrier::Purge;
 use crate::clock;
+use crate::sync::{Mutex, MutexGuard};
 
 /// See the head of the file.
 #[derive(Default)]

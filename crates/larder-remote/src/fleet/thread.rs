@@ -294,9 +294,7 @@ impl<C: Carrier> Turns<C> {
             self.shared.positions().note(&effect, number);
         }
         self.shared.positions().keep_up(self.carrier.last_invalidation());
-        if !self.shared.is_leaving() {
-            self.shared.publish();
-        }
+        self.shared.publish();
         if has_completed {
             self.shared.tell_of_completed();
         }
@@ -305,8 +303,6 @@ impl<C: Carrier> Turns<C> {
     /// Tells the server that nothing is used here any more, so that nobody waits for this member.
     async fn leave(mut self) {
         let call = self.shared.member().leave();
-        // There is no lease from now on, whatever was published while leaving began.
-        self.shared.publish();
         if let Some(call) = call {
             // A call may be under way on the line. What it would bring counts for nothing any more.
             let caller = match self.control.take() {

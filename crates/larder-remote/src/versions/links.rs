@@ -15,7 +15,8 @@ use futures_util::future::{join_all, select_all};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::reader_state::{SharedVersions, TRACKING};
+use super::known::TRACKING;
+use super::reader_state::SharedVersions;
 use crate::clock;
 use crate::error::Failure;
 use crate::redis::{CallError, Changed, Dial, Lists, RedisReply, Tracked};

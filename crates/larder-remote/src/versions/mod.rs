@@ -14,8 +14,10 @@
 //! told since before it was read. So a server that is cut off is believed for that long, and no longer.
 //! Deliberately absent: how names are made of requests, and what a version decides.
 
+mod bounds;
 mod command;
 mod counters;
+mod known;
 mod links;
 mod name;
 mod reader_state;
@@ -39,9 +41,9 @@ use crate::clock;
 use crate::error::RemoteError;
 use crate::redis::Dial;
 pub use counters::VersionsReport;
+pub use known::TRACKING;
 pub use name::VersionName;
-pub use reader_state::TRACKING;
-use reader_state::{SharedVersions, VersionAsk, seconds};
+use reader_state::{SharedVersions, VersionAsk};
 pub use settings::VersionsSettings;
 pub use version::{Version, VersionReading};
 
@@ -75,12 +77,7 @@ impl Versions {
     /// Hands a version to `use_it`, where it is known without asking.
     #[inline]
     pub fn known<T>(&self, name: &VersionName, use_it: impl FnOnce(&Version) -> T) -> Option<T> {
-        let now = clock::now();
-        let until = self.shared.until.load(Ordering::Acquire);
-        if u128::from(until) <= now.as_nanos() {
-            return None;
-        }
-        self.shared.table.known(name, seconds(now), use_it)
+        self.shared.known.get(name, clock::now(), use_it)
     }
 
     /// The versions of a server that is not asked: none is known, and none can be had.
@@ -122,7 +119,7 @@ impl Versions {
 
     /// What a version was last here, known or not.
     pub fn last(&self, name: &VersionName) -> Option<Version> {
-        self.shared.table.last(name)
+        self.shared.known.table.last(name)
     }
 
     /// Gives a version that has none the server's time as its first, at some moment soon. Where the queue is full, another request will.
@@ -141,7 +138,7 @@ impl Versions {
         self.shared.counters.report(
             self.settings.server.place.to_string(),
             failure,
-            self.shared.table.count(),
+            self.shared.known.table.count(),
         )
     }
 }

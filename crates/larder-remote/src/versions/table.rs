@@ -9,17 +9,14 @@
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use foldhash::quality::RandomState;
-use parking_lot::{Mutex, RwLock};
 
+use super::bounds::{FIELDS_MAX, SHARDS};
 use super::name::VersionName;
 use super::version::Version;
+use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering, RwLock};
 
-/// The most versions that are noted.
-pub(super) const FIELDS_MAX: usize = 65_536;
-const SHARDS: usize = 16;
 /// No count of changes: it is known to nobody.
 const NEVER: u64 = u64::MAX;
 

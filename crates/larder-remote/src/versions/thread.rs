@@ -16,9 +16,10 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::command::{begin, commands, touch, usable};
+use super::known::seconds;
 use super::links::Links;
 use super::name::VersionName;
-use super::reader_state::{SharedVersions, VersionAsk, seconds};
+use super::reader_state::{SharedVersions, VersionAsk};
 use super::settings::VersionsSettings;
 use super::table::{Entered, Key};
 use super::version::{Version, VersionReading};
@@ -124,7 +125,7 @@ impl Turns {
                 Ok(mut links) => {
                     let began = Instant::now();
                     let ended = self.serve(&mut links).await;
-                    self.shared.forget();
+                    self.shared.known.forget();
                     match ended {
                         // The same versions lie elsewhere.
                         Ok(_) if links.have_moved() => continue,
@@ -151,8 +152,8 @@ impl Turns {
         let (shared, notify) = (Arc::clone(&self.shared), Arc::clone(&self.changed));
         let changed: Changed = Arc::new(move |key| {
             match key {
-                Some(_) => shared.table.changed(key),
-                None => shared.table.flushed(),
+                Some(_) => shared.known.table.changed(key),
+                None => shared.known.table.flushed(),
             }
             notify.notify_one();
         });
@@ -284,14 +285,14 @@ impl Turns {
 
     async fn read_again(&mut self, links: &mut Links) -> Result<(), CallError> {
         let since = seconds(clock::now().saturating_sub(LATELY));
-        let forgotten = self.shared.table.forgotten(since, AGAIN_MAX);
+        let forgotten = self.shared.known.table.forgotten(since, AGAIN_MAX);
         self.read(links, forgotten, false).await.map(drop)
     }
 
     /// A hash whose changes are told is not read any more, and would be the first that the server evicts.
     async fn touch(&mut self, links: &mut Links) -> Result<(), CallError> {
         let since = seconds(clock::now().saturating_sub(LATELY));
-        let keys = self.shared.table.used_keys(since, TOUCHED_MAX);
+        let keys = self.shared.known.table.used_keys(since, TOUCHED_MAX);
         let is_cluster = self.dial.cluster().is_some();
         for (node, keys) in by_node(keys, |key| links.node_of(key)) {
             // In a cluster a command has keys of one slot.
@@ -334,7 +335,7 @@ impl Turns {
         });
         let groups: Vec<(Vec<VersionName>, Arc<Key>, u64)> = groups
             .map(|group| {
-                let key = self.shared.table.key(&group[0]);
+                let key = self.shared.known.table.key(&group[0]);
                 let seen = key.changes();
                 (group, key, seen)
             })
@@ -354,7 +355,7 @@ impl Turns {
                 }
             }
         }
-        self.shared.table.tidy();
+        self.shared.known.table.tidy();
         Ok(readings)
     }
 
@@ -381,7 +382,7 @@ impl Turns {
             let reading = match text {
                 // What GETRANGE says of a key that is not there.
                 RedisReply::Text(text) if text.is_empty() && name.field().is_none() => {
-                    self.shared.table.absent(name);
+                    self.shared.known.table.absent(name);
                     VersionReading::Absent
                 }
                 RedisReply::Text(text) => match usable(text) {
@@ -389,7 +390,7 @@ impl Turns {
                         let version = self.enter(name, (key, seen), text, are_wanted);
                         // Where the server does not tell of changes, it is known to those who wait, and not to others.
                         if !is_told {
-                            self.shared.table.is_not_told(name);
+                            self.shared.known.table.is_not_told(name);
                         }
                         VersionReading::Version(version)
                     }
@@ -399,7 +400,7 @@ impl Turns {
                     }
                 },
                 RedisReply::Nothing => {
-                    self.shared.table.absent(name);
+                    self.shared.known.table.absent(name);
                     VersionReading::Absent
                 }
                 _ => VersionReading::Unknown,
@@ -411,7 +412,8 @@ impl Turns {
     fn enter(&self, name: &VersionName, key: (&Arc<Key>, u64), text: &str, is_wanted: bool) -> Version {
         let next_time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let used = is_wanted.then(|| seconds(clock::now()));
-        let Entered { version, went_back_from } = self.shared.table.enter(name, key, text, (used, next_time));
+        let Entered { version, went_back_from } =
+            self.shared.known.table.enter(name, key, text, (used, next_time));
         if let Some(from) = went_back_from {
             self.shared.counters.went_back();
             self.diagnostics.warn(

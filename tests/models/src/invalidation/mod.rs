@@ -66,32 +66,25 @@ use larder_store::CacheKey;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
-use counter::Invalidations;
-use judged::Judged;
+pub(crate) use counter::Invalidations;
+pub(crate) use judged::Judged;
 use kind::Subject;
 use memo::Forgotten;
+
+use crate::every_order;
 
 /// A tag of so many bytes is not kept.
 const TAG_BYTES: usize = 1025;
 
-/// Threads of a model are few, and so are their switches: beyond that, loom finds nothing more and takes for ever.
-const SWITCHES_MAX: usize = 3;
-
-fn every_order(of: impl Fn() + Send + Sync + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(SWITCHES_MAX);
-    model.check(of);
-}
-
 /// A stored response, as far as it is judged.
-struct Response {
+pub(crate) struct Response {
     key: CacheKey,
     head: StoredHead,
 }
 
 impl Response {
     /// With the tag `mine`.
-    fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         Self::tagged("mine")
     }
 
@@ -127,7 +120,7 @@ impl Response {
     }
 
     /// As a look-up asks: what it remembers first.
-    fn verdict(&self, invalidations: &Invalidations, judged: &Judged, number: u64) -> Verdict {
+    pub(crate) fn verdict(&self, invalidations: &Invalidations, judged: &Judged, number: u64) -> Verdict {
         self.verdict_since(invalidations, judged, (number, invalidations.forgotten()))
     }
 
@@ -157,7 +150,7 @@ fn host(name: &str) -> Predicate {
     purge(What::Host(name.into()), Mode::Hard)
 }
 
-fn tag(name: &str) -> Predicate {
+pub(crate) fn tag(name: &str) -> Predicate {
     purge(What::Tag(name.as_bytes().into()), Mode::Hard)
 }
 

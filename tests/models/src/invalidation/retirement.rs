@@ -12,7 +12,8 @@ use loom::thread;
 
 use super::counter::Invalidations;
 use super::judged::Judged;
-use super::{Response, every_order, purge, tag};
+use super::{Response, purge, tag};
+use crate::every_order;
 use larder_cache::Verdict;
 use larder_cache::purge::{Mode, Predicate, What};
 

@@ -3,9 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 pub(super) use super::judged::Judged;
-pub(super) use loom::sync::atomic::{AtomicU64, Ordering};
-
-const UNPOISONED: &str = "a thread that panics ends the model";
+pub(super) use crate::sync::{AtomicU64, Mutex, Ordering};
 
 /// Of no use here.
 #[derive(Clone, Copy, Debug)]
@@ -14,27 +12,18 @@ pub(super) enum Rank {
 }
 
 #[derive(Debug)]
-pub(super) struct RankedRwLock<T>(loom::sync::RwLock<T>);
+pub(super) struct RankedRwLock<T>(crate::sync::RwLock<T>);
 
 impl<T> RankedRwLock<T> {
     pub(super) fn new(_: Rank, value: T) -> Self {
-        Self(loom::sync::RwLock::new(value))
+        Self(crate::sync::RwLock::new(value))
     }
 
     pub(super) fn read(&self) -> impl Deref<Target = T> + '_ {
-        self.0.read().expect(UNPOISONED)
+        self.0.read()
     }
 
     pub(super) fn write(&self) -> impl DerefMut<Target = T> + '_ {
-        self.0.write().expect(UNPOISONED)
-    }
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Mutex<T>(loom::sync::Mutex<T>);
-
-impl<T> Mutex<T> {
-    pub(super) fn lock(&self) -> impl DerefMut<Target = T> + '_ {
-        self.0.lock().expect(UNPOISONED)
+        self.0.write()
     }
 }

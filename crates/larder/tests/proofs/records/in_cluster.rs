@@ -168,7 +168,8 @@ async fn a_node_that_hangs_takes_its_own_versions_alone() {
         nodes.tell(&["SET", &format!("ver:{page}"), "1"]);
         until("its version is known", async || is_hit(&larder.get(page).await)).await;
     }
-    nodes.0[owner(&hung)].stop();
+    let hangs = &nodes.0[owner(&hung)];
+    hangs.stop();
     until("its version is not known", async || !is_hit(&larder.get(&hung).await)).await;
     let began = std::time::Instant::now();
     let (mut hits, mut asked) = (0, 0);
@@ -178,7 +179,7 @@ async fn a_node_that_hangs_takes_its_own_versions_alone() {
         asked += 1;
     }
     assert!(hits * 10 > asked * 8, "{hits} of {asked}");
-    nodes.0[owner(&hung)].resume();
+    hangs.resume();
     until("its version is known again", async || is_hit(&larder.get(&hung).await)).await;
 }
 
