@@ -19,6 +19,7 @@ use anyhow::{Result, ensure};
 use super::asker::{Asker, Was, ask_all_for, object_of};
 use super::contender::{Kit, LOAD_CORE, floor};
 use super::load::on_load_core;
+use super::metric;
 use super::redis::{By, Redis};
 use super::sharing::{Wanted, start};
 
@@ -48,6 +49,8 @@ pub(super) fn run(root: &Path) -> Result<()> {
         let first = sharing("first")?;
         ask_all_for(first.address, (8, BYTES), PAGES, target)?;
         first.until_written()?;
+        let not_shared = metric::told(first.admin, "larder_records_not_shared_total")?;
+        ensure!(not_shared == 0, "{not_shared} pages were not shared");
         first.address
     };
     let nginx = peer::filled(&kit.setup(origin.address), &redis.place)?;
