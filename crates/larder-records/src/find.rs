@@ -15,6 +15,7 @@ use larder_http::message::RequestHead;
 use larder_http::time::Now;
 use larder_remote::{LookedUp, Unfit};
 use larder_tier::fill::BoxFuture;
+use larder_tier::outlook::RecordOutlook;
 use larder_tier::{Ask, Asked, CacheKey, FetchedRecord, Find, FoundValue, IsOfUse, Leading, TargetUri};
 use tokio::time::timeout;
 
@@ -93,6 +94,15 @@ impl Ask<HttpCaching> for Records {
         Box::pin(self.lead_or_wait(key, request, (stored, is_of_use)))
     }
 
+    fn outlook<'a>(
+        &'a self,
+        key: &'a CacheKey,
+        request: &'a RequestHead,
+        is_of_use: &'a IsOfUse<'a, StoredHead>,
+    ) -> BoxFuture<'a, Option<RecordOutlook>> {
+        Box::pin(async move { Some(self.looked_over(key, request, is_of_use).await) })
+    }
+
     /// Whether nothing under the base was removed that the fetch of what has this number may have missed.
     fn is_current(&self, key: &CacheKey, ticket: u64) -> bool {
         self.removed.is_newer(key.hash(), ticket)
@@ -161,6 +171,20 @@ impl Records {
         record: &Record,
         is_of_use: &IsOfUse<'_, StoredHead>,
     ) -> Result<FoundValue<HttpCaching>, Refusal> {
+        let (head, number) = self.judged(key, record, is_of_use)?;
+        let body = self.body_of(name, &record.body).await?;
+        self.note_found((key, name), &record.body);
+        let fetched = FetchedRecord { number, took: record.took };
+        Ok(FoundValue { head, body, ticket: number, record: Some(fetched) })
+    }
+
+    /// The head of a record, and the number by which it is judged here, if it may be used.
+    pub(crate) fn judged(
+        &self,
+        key: &CacheKey,
+        record: &Record,
+        is_of_use: &IsOfUse<'_, StoredHead>,
+    ) -> Result<(StoredHead, u64), Refusal> {
         // Before its body is fetched. That it is still so when it is in memory is seen there.
         let number = self.standing.number_of(record.position).ok_or(Refusal::Position)?;
         if !self.removed.is_newer(key.hash(), number) {
@@ -177,13 +201,15 @@ impl Records {
         if !is_of_use(&head, number) {
             return Err(Refusal::Invalidated);
         }
-        let body = match &record.body {
-            RecordBody::Inline(body) => vec![body.clone()],
-            RecordBody::Pieces { id, pieces } => self.pieces((name, *id), pieces).await?,
-        };
-        self.note_found((key, name), &record.body);
-        let fetched = FetchedRecord { number, took: record.took };
-        Ok(FoundValue { head, body, ticket: number, record: Some(fetched) })
+        Ok((head, number))
+    }
+
+    /// The whole body of a record, which has this name.
+    pub(crate) async fn body_of(&self, name: &Bytes, body: &RecordBody) -> Result<Vec<Bytes>, Refusal> {
+        match body {
+            RecordBody::Inline(body) => Ok(vec![body.clone()]),
+            RecordBody::Pieces { id, pieces } => self.pieces((name, *id), pieces).await,
+        }
     }
 
     /// Remembers what lies under a name, unless this larder has written it.
@@ -240,7 +266,7 @@ fn vary_names(names: &Bytes) -> Option<VaryNames> {
 }
 
 /// When the head of a record arrived, on this larder's clocks. `None`: before their beginning.
-fn received(record: &Record, now: Now, server_now: Duration) -> Option<Now> {
+pub(crate) fn received(record: &Record, now: Now, server_now: Duration) -> Option<Now> {
     // What is from the future by a little was received now.
     let age = server_now.saturating_sub(record.received);
     let age_ms = u64::try_from(age.as_millis()).ok()?;
@@ -250,7 +276,7 @@ fn received(record: &Record, now: Now, server_now: Duration) -> Option<Now> {
     })
 }
 
-fn head(key: &CacheKey, record: &Record, now: Now, received: Option<Now>) -> Option<StoredHead> {
+pub(crate) fn head(key: &CacheKey, record: &Record, now: Now, received: Option<Now>) -> Option<StoredHead> {
     let uri = TargetUri::of_key(key)?;
     let authority = Bytes::copy_from_slice(uri.authority.as_bytes());
     let authority = larder_http::authority::Authority::parse(authority, uri.scheme).ok()?;

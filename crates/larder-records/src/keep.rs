@@ -99,7 +99,8 @@ impl Records {
                 chunks => chunks.concat().into(),
             }),
         };
-        let record = Record { position, received, took: entry.took, head, body };
+        let writer = self.settings.member.clone().into();
+        let record = Record { position, received, took: entry.took, writer, head, body };
         self.queue(name, record::response(key, &record), stays)?;
         let id = pieces.as_ref().map(|pieces| pieces.id);
         self.known.note(key, name, pieces);

@@ -26,6 +26,7 @@ mod known;
 mod lead;
 mod leads;
 mod name;
+mod outlook;
 mod random;
 mod record;
 mod refusals;
@@ -50,6 +51,7 @@ use larder_tier::VocabularyOf;
 
 use claim::Fetching;
 use known::Known;
+pub use larder_tier::outlook::PlaceFacts;
 use leads::Leads;
 use name::Names;
 use refusals::Refusals;
@@ -93,7 +95,6 @@ impl Records {
             RemoteSettings::Redis(Box::new(RedisSettings { max_object: record::PART_MAX_BYTES, ..server }));
         Ok(Arc::new(Self {
             names: Names::new(&settings.prefix, &settings.store),
-            settings,
             servers: Arc::new(Clients::start(server, names, clock, diagnostics)?),
             clock: clock.clone(),
             standing,
@@ -102,7 +103,8 @@ impl Records {
             leads: Leads::default(),
             leading: Fetching::default(),
             known: Known::default(),
-            holder: format!("{:032x}", random::draw().unwrap_or_default()).into(),
+            holder: claim::holder(random::draw().unwrap_or_default(), &settings.member),
+            settings,
         }))
     }
 

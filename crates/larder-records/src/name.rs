@@ -18,7 +18,7 @@ use ring::digest::{Context, SHA256};
 
 /// Bytes of a hash in a name.
 const HASH_BYTES: usize = 16;
-/// The format of names and records. Another one is another name space.
+/// The format of names. Another one is another name space.
 const FORMAT: u8 = 1;
 
 /// See the head of the file.

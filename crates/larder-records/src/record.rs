@@ -8,7 +8,7 @@
 //! ```text
 //!   "lrdr"  format  kind  CRC-32 of all that follows
 //!   base of the key, variant of the key: length and bytes each
-//!   kind 1: log, entry, received (ms), took (ms), head, number of pieces: id, length and CRC-32 of each; else the body
+//!   kind 1: log, entry, received (ms), took (ms), writer, head, number of pieces: id, length and CRC-32 of each; else the body
 //!   kind 2: names of the fields by which the responses under this key vary
 //! ```
 
@@ -29,7 +29,7 @@ pub(crate) const PIECE_MAX_BYTES: usize = 256 << 10;
 pub(crate) const PART_MAX_BYTES: usize = 1 << 20;
 
 const MAGIC: &[u8; 4] = b"lrdr";
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 const RESPONSE: u8 = 1;
 const VARIES: u8 = 2;
 /// Magic, format, kind.
@@ -48,6 +48,8 @@ pub(crate) struct Record {
     pub(crate) received: Duration,
     /// How long its fetch took.
     pub(crate) took: Duration,
+    /// The name of the member that has fetched it: for people.
+    pub(crate) writer: Bytes,
     /// Its head, as `larder-cache` writes it.
     pub(crate) head: Bytes,
     /// Its body.
@@ -96,6 +98,7 @@ pub(crate) fn response(key: &CacheKey, record: &Record) -> Bytes {
     out.put_u64(record.position.sequence);
     out.put_u64(millis(record.received));
     out.put_u64(millis(record.took));
+    push(&mut out, &record.writer);
     push(&mut out, &record.head);
     match &record.body {
         RecordBody::Inline(body) => {
@@ -156,6 +159,7 @@ fn read_response(all: &Bytes, mut take: Take<'_>) -> Option<Record> {
     let position = Position { epoch: Epoch(wide(&mut take)?), sequence: take.u64()? };
     let received = Duration::from_millis(take.u64()?);
     let took = Duration::from_millis(take.u64()?);
+    let writer = all.slice_ref(block(&mut take)?);
     let head = all.slice_ref(block(&mut take)?);
     let body = match take.u32()? as usize {
         0 => RecordBody::Inline(all.slice_ref(take.0)),
@@ -169,7 +173,7 @@ fn read_response(all: &Bytes, mut take: Take<'_>) -> Option<Record> {
         }
         _ => return None,
     };
-    Some(Record { position, received, took, head, body })
+    Some(Record { position, received, took, writer, head, body })
 }
 
 /// A frame with a right checksum around anything.
@@ -240,6 +244,7 @@ mod tests {
             position: Position { epoch: Epoch(u128::MAX - 5), sequence: 77 },
             received: Duration::from_millis(1_700_000_000_123),
             took: Duration::from_millis(42),
+            writer: Bytes::from_static(b"web-1"),
             head: Bytes::from_static(b"a head"),
             body,
         }

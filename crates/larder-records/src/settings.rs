@@ -17,6 +17,8 @@ pub struct RecordsSettings {
     pub prefix: String,
     /// The store's name, which all larders have for it.
     pub store: String,
+    /// What this larder is called in its fleet.
+    pub member: String,
     /// The longest that asking takes, with all its calls. It is the server's setting as well.
     pub timeout: Duration,
     /// The largest body, in bytes; [`RECORD_MAX_BYTES`] at most.

@@ -17,6 +17,7 @@ use larder_observe::Diagnostics;
 use larder_remote::redis::{RedisPlace, RedisSettings};
 use larder_remote::{Address, SystemNames};
 use larder_testkit::redis::RedisServer;
+use larder_tier::outlook::PlaceFacts;
 use larder_tier::{Ask, CacheKey, Find, Leading};
 
 use crate::known::Pieces;
@@ -41,6 +42,11 @@ impl Standing for Place {
     fn server_now(&self) -> Option<Duration> {
         self.0.load(Ordering::Relaxed).then_some(Duration::from_secs(1_700_000_000))
     }
+
+    fn place(&self) -> Option<PlaceFacts> {
+        let left = if self.0.load(Ordering::Relaxed) { None } else { Some(Duration::ZERO) };
+        Some(PlaceFacts { member: "web-1".to_owned(), position: Some((EPOCH.0, 0)), left })
+    }
 }
 
 struct Fixture {
@@ -55,6 +61,7 @@ impl Fixture {
         let settings = RecordsSettings {
             prefix: "larder".to_owned(),
             store: "main".to_owned(),
+            member: "web-1".to_owned(),
             timeout: PATIENCE,
             max_object: RECORD_MAX_BYTES,
         };
@@ -153,16 +160,16 @@ async fn a_claim_is_one_larders_and_is_given_back_or_says_that_each_fetches() {
     lease.fails();
     drop(lease);
     let claim = fixture.claims().remove(0);
-    until("each fetches", || fixture.redis.raw().get(&claim).as_deref() == Some("each")).await;
+    until("each fetches", || fixture.redis.raw().get(&claim).as_deref() == Some("each failed")).await;
     assert!((1..=2000).contains(&fixture.redis.raw().left(&claim)));
     assert!(matches!(fixture.lead().await, Leading::Alone));
     fixture.redis.raw().delete(&claim);
     let Leading::Mine(lease) = fixture.lead().await else { panic!("nobody else has it") };
     lease.sees_head(Duration::from_millis(500), Some(10));
-    until("each fetches", || fixture.redis.raw().get(&claim).as_deref() == Some("each")).await;
+    until("each fetches", || fixture.redis.raw().get(&claim).as_deref() == Some("each no")).await;
     assert!((2001..=10_000).contains(&fixture.redis.raw().left(&claim)));
     drop(lease);
-    assert_eq!(fixture.redis.raw().get(&claim).as_deref(), Some("each"));
+    assert_eq!(fixture.redis.raw().get(&claim).as_deref(), Some("each no"));
 }
 
 #[tokio::test]

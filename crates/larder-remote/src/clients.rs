@@ -19,6 +19,7 @@ use crate::client::{Claimed, Client, Found, LookedUp};
 use crate::error::{Failure, RemoteError, Unfit};
 use crate::metrics::ServerReport;
 use crate::queue::Offered;
+use crate::server::ServerOutlook;
 use crate::settings::RemoteSettings;
 use crate::store::RemoteStore;
 
@@ -123,6 +124,11 @@ impl Clients {
     /// All of them, in words.
     pub fn told(&self) -> Vec<String> {
         self.store.told()
+    }
+
+    /// How the server is doing that has a name. `None` where it is not known which one that is.
+    pub fn outlook(&self, name: &Bytes) -> Option<ServerOutlook> {
+        self.store.outlook(&self.store.key(name.clone()))
     }
 
     /// The one that has a name, in words.

@@ -17,7 +17,7 @@ use crate::key::RemoteKey;
 use crate::label::Label;
 use crate::memcached::{Codings, MemcachedSettings, Ring, expires as memcached_expires};
 use crate::protocol::Protocol;
-use crate::redis::{Cluster, Dial, NODES_MAX, Redirect, RedisSettings, expires as redis_expires};
+use crate::redis::{Cluster, Dial, NODES_MAX, Redirect, RedisSettings, expires as redis_expires, slot_of};
 use crate::reply::Reply;
 
 /// The settings of one store.
@@ -44,6 +44,14 @@ impl KeyPlaces {
         match self {
             Self::Ring(ring) => Some(ring.place(key)),
             Self::Cluster(cluster) => cluster.node_of(key),
+        }
+    }
+
+    /// The slot of a key, in a cluster.
+    pub(crate) fn slot(&self, key: &[u8]) -> Option<u16> {
+        match self {
+            Self::Ring(_) => None,
+            Self::Cluster(_) => Some(slot_of(key)),
         }
     }
 

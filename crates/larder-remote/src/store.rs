@@ -24,7 +24,7 @@ use crate::metrics::{ServerReport, Write};
 use crate::probe::probe;
 use crate::protocol::{Dialer, Protocol};
 use crate::queue::{Confirm, Deletion, Job, Offered, Queue};
-use crate::server::Server;
+use crate::server::{Server, ServerOutlook};
 use crate::settings::{KeyPlaces, RemoteSettings, Terms};
 use crate::writer::{Routes, write};
 
@@ -199,6 +199,12 @@ impl RemoteStore {
     /// The server of `key`, in words.
     pub fn told_of(&self, key: &RemoteKey) -> Option<String> {
         self.member(key).map(|member| member.server.told())
+    }
+
+    /// How the server of `key` is doing. `None` where it is not known which has it.
+    pub fn outlook(&self, key: &RemoteKey) -> Option<ServerOutlook> {
+        let slot = self.terms.placement.slot(key.as_bytes());
+        self.member(key).map(|member| member.server.outlook(slot))
     }
 
     /// The figures of all servers, in the order of the settings.

@@ -14,6 +14,7 @@ use larder_http::time::Now;
 
 use crate::fill::BoxFuture;
 use crate::key::CacheKey;
+use crate::outlook::RecordOutlook;
 use crate::vocabulary::Vocabulary;
 
 /// Whether a response with a head, which counts here as fetched after a number, is of use: nothing that was invalidated since ends it.
@@ -70,6 +71,19 @@ pub trait Ask<V: Vocabulary> {
         _is_of_use: &'a IsOfUse<'a, V::Head>,
     ) -> BoxFuture<'a, Leading<V>> {
         Box::pin(std::future::ready(Leading::Alone))
+    }
+
+    /// What it has for `request`, and how it stands to its server, for people. Nothing is claimed, and nothing of it counts as use.
+    ///
+    /// # Cancel safety
+    /// Dropped, what comes is for nobody.
+    fn outlook<'a>(
+        &'a self,
+        _key: &'a CacheKey,
+        _request: &'a RequestHead,
+        _is_of_use: &'a IsOfUse<'a, V::Head>,
+    ) -> BoxFuture<'a, Option<RecordOutlook>> {
+        Box::pin(std::future::ready(None))
     }
 
     /// Whether nothing under the base of `key` was invalidated since what has this ticket was asked for. Under the lock of a

@@ -43,6 +43,7 @@ pub(crate) use multiplexed::Multiplexed;
 pub(crate) use scan::RespVersion;
 pub(crate) use scan::{Lists, Scanner};
 pub use settings::{Password, RedisPlace, RedisSettings, SentinelSettings};
+pub(crate) use slot::slot_of;
 pub(crate) use slot_map::NODES_MAX;
 pub(crate) use tracked::{Changed, RedisReply, Tracked};
 #[cfg(feature = "fuzzing")]

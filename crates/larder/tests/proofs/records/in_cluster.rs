@@ -338,3 +338,17 @@ async fn a_node_that_dies_is_replaced_by_its_replica_and_no_request_fails() {
     let (asked, ()) = tokio::join!(load, back);
     assert!(asked > 20, "{asked}");
 }
+
+#[tokio::test]
+async fn the_slot_of_a_record_and_its_node_are_explained() {
+    let nodes = Nodes::start(0).await;
+    let scene = Scene::saying(nodes.said());
+    let larder = scene.larder("web-1").await;
+    for number in 0..5 {
+        let told = larder.record(&format!("/{number}")).await;
+        let slot = nodes.slot(told["name"].as_str().unwrap());
+        let port = nodes.0[nodes.owner(&slot)].port;
+        assert_eq!(told["server"]["slot"].to_string(), slot, "{told}");
+        assert_eq!(told["server"]["server"], format!("redis 127.0.0.1:{port}"), "{told}");
+    }
+}

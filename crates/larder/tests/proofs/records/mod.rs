@@ -7,6 +7,7 @@ mod away;
 mod checked;
 mod clocks;
 mod damaged;
+mod explained;
 mod in_cluster;
 mod led;
 mod over_tls;
@@ -90,6 +91,7 @@ fn answer(seen: &Seen, state: u64) -> Answer {
     let half = || vec![Hold { at: body.len() as u64 / 2, gate: path.to_owned() }];
     match path {
         "/fails" => Answer { status: Some(500), delay: Some("300ms".to_owned()), ..answer },
+        "/vanishes" => Answer { vanish: true, ..answer },
         path if path.starts_with("/held") => Answer { hold: Some(path.to_owned()), ..answer },
         path if path.starts_with("/slow") => Answer { delay: Some("300ms".to_owned()), ..answer },
         path if path.starts_with("/half") => Answer { holds: half(), ..answer },
@@ -220,6 +222,14 @@ impl Larder {
 
     async fn fleet(&self) -> Value {
         self.admin(&Request::new("GET", "/api/v1/fleet", "localhost")).await.1
+    }
+
+    /// What `larder explain` says of the record for a URL, as JSON.
+    async fn record(&self, target: &str) -> Value {
+        let target = format!("/explain?url=http://localhost{target}");
+        let (status, told) = self.admin(&Request::new("GET", &target, "localhost")).await;
+        assert_eq!(status, 200, "{told}");
+        told["stored"]["records"][0].clone()
     }
 
     async fn has_lease(&self) -> bool {
