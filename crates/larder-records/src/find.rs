@@ -16,6 +16,7 @@ use larder_http::time::Now;
 use larder_remote::{LookedUp, Unfit};
 use larder_tier::fill::BoxFuture;
 use larder_tier::outlook::RecordOutlook;
+use larder_tier::shared_page::{SharedBounds, SharedPageOf};
 use larder_tier::{Ask, Asked, CacheKey, FetchedRecord, Find, FoundValue, IsOfUse, Leading, TargetUri};
 use tokio::time::timeout;
 
@@ -101,6 +102,15 @@ impl Ask<HttpCaching> for Records {
         is_of_use: &'a IsOfUse<'a, StoredHead>,
     ) -> BoxFuture<'a, Option<RecordOutlook>> {
         Box::pin(async move { Some(self.looked_over(key, request, is_of_use).await) })
+    }
+
+    fn shared_page<'a>(
+        &'a self,
+        from: Option<&'a str>,
+        bounds: SharedBounds,
+        wanted: &'a (dyn Fn(&[u8]) -> bool + Send + Sync),
+    ) -> BoxFuture<'a, SharedPageOf<StoredHead>> {
+        Box::pin(async move { Some(self.listed(from, bounds, wanted).await) })
     }
 
     /// Whether nothing under the base was removed that the fetch of what has this number may have missed.

@@ -13,8 +13,8 @@
 //! fetch may have missed. No clock of a member says how old it is. A record that is damaged, cut, or of another key is a miss.
 //!
 //! What a response means is `larder-cache`'s; what the server does, `larder-remote`'s; positions in the log are `larder-fleet`'s.
-//! docs/design/records.md has the reasons. Deliberately absent: lists of what lies there, and deletion by names: what was purged is
-//! told by the log, and goes when its time is over.
+//! docs/design/records.md has the reasons. Deliberately absent: deletion by names: what was purged is told by the log,
+//! and goes when its time is over.
 
 mod claim;
 mod find;
@@ -25,6 +25,7 @@ mod keep;
 mod known;
 mod lead;
 mod leads;
+mod listing;
 mod name;
 mod outlook;
 mod random;

@@ -2,13 +2,15 @@
 //!
 //! In: a stored response with the position of its fetch, or the bytes of a record. Out: the other. A body of up to [`INLINE_MAX_BYTES`]
 //! is in the record; a longer one lies in pieces beside it, which are written before the record is.
+//! What is told of a record without its body stands in front, so that a listing reads the front alone ([`front`]).
 //! Bytes come from a server that others may write to, and may be anything: reading checks each length and the checksum, and refuses
 //! what this version did not write. All numbers are little-endian.
 //!
 //! ```text
 //!   "lrdr"  format  kind  CRC-32 of all that follows
 //!   base of the key, variant of the key: length and bytes each
-//!   kind 1: log, entry, received (ms), took (ms), writer, head, number of pieces: id, length and CRC-32 of each; else the body
+//!   kind 1: log, entry, received (ms), took (ms), writer, head, number of pieces: id, length and CRC-32 of each;
+//!           else length and CRC-32 of the body, and the body
 //!   kind 2: names of the fields by which the responses under this key vary
 //! ```
 
@@ -77,6 +79,16 @@ impl Piece {
         Some(Self { length, sum: crc(bytes) })
     }
 
+    fn write(self, out: &mut Vec<u8>) {
+        out.put_u32(self.length);
+        out.put_u32(self.sum);
+    }
+
+    fn read(take: &mut Take<'_>) -> Option<Self> {
+        let (length, sum) = (take.u32()?, take.u32()?);
+        (length as usize <= PIECE_MAX_BYTES).then_some(Self { length, sum })
+    }
+
     /// Whether these bytes are it.
     pub(crate) fn is(self, bytes: &[u8]) -> bool {
         Self::of(bytes) == Some(self)
@@ -103,15 +115,14 @@ pub(crate) fn response(key: &CacheKey, record: &Record) -> Bytes {
     match &record.body {
         RecordBody::Inline(body) => {
             out.put_u32(0);
+            // One that is too long has no checksum that would be right.
+            Piece::of(body).unwrap_or(Piece { length: u32::MAX, sum: 0 }).write(&mut out);
             out.extend_from_slice(body);
         }
         RecordBody::Pieces { id, pieces } => {
             out.put_u32(u32::try_from(pieces.len()).unwrap_or(u32::MAX));
             out.extend_from_slice(&id.to_le_bytes());
-            for Piece { length, sum } in pieces {
-                out.put_u32(*length);
-                out.put_u32(*sum);
-            }
+            pieces.iter().for_each(|piece| piece.write(&mut out));
         }
     }
     end(out)
@@ -156,24 +167,74 @@ pub(crate) fn read(key: &CacheKey, bytes: &Bytes) -> Result<Found, Refusal> {
 }
 
 fn read_response(all: &Bytes, mut take: Take<'_>) -> Option<Record> {
-    let position = Position { epoch: Epoch(wide(&mut take)?), sequence: take.u64()? };
+    let mut record = read_facts(all, &mut take)?;
+    record.body = match take.u32()? as usize {
+        0 => {
+            let piece = Piece::read(&mut take)?;
+            let body = all.slice_ref(take.0);
+            piece.is(&body).then_some(RecordBody::Inline(body))?
+        }
+        count => {
+            let body = read_pieces(count, &mut take)?;
+            take.0.is_empty().then_some(body)?
+        }
+    };
+    Some(record)
+}
+
+/// Everything but the body.
+fn read_facts(all: &Bytes, take: &mut Take<'_>) -> Option<Record> {
+    let position = Position { epoch: Epoch(wide(take)?), sequence: take.u64()? };
     let received = Duration::from_millis(take.u64()?);
     let took = Duration::from_millis(take.u64()?);
-    let writer = all.slice_ref(block(&mut take)?);
-    let head = all.slice_ref(block(&mut take)?);
-    let body = match take.u32()? as usize {
-        0 => RecordBody::Inline(all.slice_ref(take.0)),
-        count if count <= PIECES_MAX => {
-            let id = wide(&mut take)?;
-            let piece = |_| Some(Piece { length: take.u32()?, sum: take.u32()? });
-            let pieces: Vec<Piece> = (0..count).map(piece).collect::<Option<_>>()?;
-            let is_right = take.0.is_empty()
-                && pieces.iter().all(|piece| (1..=PIECE_MAX_BYTES).contains(&(piece.length as usize)));
-            is_right.then_some(RecordBody::Pieces { id, pieces })?
-        }
-        _ => return None,
+    let writer = all.slice_ref(block(take)?);
+    let head = all.slice_ref(block(take)?);
+    Some(Record { position, received, took, writer, head, body: RecordBody::Inline(Bytes::new()) })
+}
+
+fn read_pieces(count: usize, take: &mut Take<'_>) -> Option<RecordBody> {
+    if count > PIECES_MAX {
+        return None;
+    }
+    let id = wide(take)?;
+    let piece = |_| Piece::read(take).filter(|piece| piece.length > 0);
+    Some(RecordBody::Pieces { id, pieces: (0..count).map(piece).collect::<Option<_>>()? })
+}
+
+/// What the front of a record says, which nothing has verified.
+#[derive(Debug)]
+pub(crate) struct Front {
+    pub(crate) key: CacheKey,
+    /// Without its body.
+    pub(crate) record: Record,
+    pub(crate) body_bytes: u64,
+}
+
+/// What is read of the first bytes under a name.
+#[derive(Debug)]
+pub(crate) enum FrontFound {
+    Response(Box<Front>),
+    /// By which fields others vary.
+    Varies,
+}
+
+/// Reads the first bytes of a record: its checksum is not verified. `None`: it is none, or they are too few.
+pub(crate) fn front(bytes: &Bytes) -> Option<FrontFound> {
+    let mut take = Take(bytes.strip_prefix(&MAGIC[..])?);
+    let (format, kind, _sum) = (take.u8()?, take.u8()?, take.u32()?);
+    if format != FORMAT || kind == VARIES {
+        return (format == FORMAT).then_some(FrontFound::Varies);
+    }
+    let key = CacheKey::of_levels(block(&mut take)?, block(&mut take)?);
+    let record = read_facts(bytes, &mut take)?;
+    let body_bytes = match take.u32()? as usize {
+        0 => u64::from(Piece::read(&mut take)?.length),
+        count => match read_pieces(count, &mut take)? {
+            RecordBody::Pieces { pieces, .. } => pieces.iter().map(|piece| u64::from(piece.length)).sum(),
+            RecordBody::Inline(_) => 0,
+        },
     };
-    Some(Record { position, received, took, writer, head, body })
+    (kind == RESPONSE).then(|| FrontFound::Response(Box::new(Front { key, record, body_bytes })))
 }
 
 /// A frame with a right checksum around anything.
@@ -265,6 +326,16 @@ mod tests {
         }
         let names = "accept-encoding,accept-language";
         assert_eq!(read(&key(), &varies(&key(), names)), Ok(Found::Varies(names.into())));
+        // The front tells the same, but for the body.
+        let written = response(&key(), &record(RecordBody::Pieces { id: 9, pieces: self::pieces() }));
+        let Some(FrontFound::Response(front_of)) = front(&written) else { panic!("no front") };
+        assert_eq!((front_of.key.base(), front_of.body_bytes), (key().base(), PIECE_MAX_BYTES as u64 + 1));
+        assert_eq!(front_of.record, record(RecordBody::Inline(Bytes::new())));
+        let long = response(&key(), &record(RecordBody::Inline(Bytes::from(vec![7; 5000]))));
+        let cut = front(&long.slice(..long.len() - 5000));
+        assert!(matches!(cut, Some(FrontFound::Response(front)) if front.body_bytes == 5000));
+        assert!(front(&long.slice(..long.len() - 5001)).is_none());
+        assert!(matches!(front(&varies(&key(), names)), Some(FrontFound::Varies)));
         let piece = Piece::of(b"0123").unwrap();
         assert!(piece.is(b"0123") && !piece.is(b"012") && !piece.is(b"0124"));
         assert_eq!(Piece::of(&vec![0; PIECE_MAX_BYTES + 1]), None);
@@ -306,7 +377,7 @@ mod tests {
             // With a right checksum as well.
             let framed = end([&begin(RESPONSE, &key())[..], &bytes].concat());
             for bytes in [Bytes::from(bytes), framed] {
-                let _ = read(&key(), &bytes);
+                let _ = (read(&key(), &bytes), front(&bytes));
             }
         }
     }

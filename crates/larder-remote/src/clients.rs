@@ -4,6 +4,7 @@
 //! runtime, because a connection belongs to the runtime that polls it. A name becomes a key that the server takes.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use crate::client::{Claimed, Client, Found, LookedUp};
 use crate::error::{Failure, RemoteError, Unfit};
 use crate::metrics::ServerReport;
 use crate::queue::Offered;
+use crate::redis::{KeyspaceBounds, KeyspaceCursor, KeyspacePage};
 use crate::server::ServerOutlook;
 use crate::settings::RemoteSettings;
 use crate::store::RemoteStore;
@@ -119,6 +121,25 @@ impl Clients {
     /// Adds all samples; `store` is what they call the store.
     pub fn expose(&self, store: &str, out: &mut Exposition) {
         self.store.expose(store, out);
+    }
+
+    /// How many servers there are, as far as is known.
+    pub fn servers(&self) -> usize {
+        self.store.servers()
+    }
+
+    /// A page of the names at one of them, by its number. `None` where it is no Redis, or there is none of this number.
+    ///
+    /// # Cancel safety
+    /// Dropping it closes its connection.
+    pub async fn keyspace(
+        &self,
+        number: usize,
+        pattern: &[u8],
+        from: KeyspaceCursor,
+        bounds: KeyspaceBounds,
+    ) -> Option<io::Result<KeyspacePage>> {
+        self.store.keyspace(number, pattern, from, bounds).await
     }
 
     /// All of them, in words.

@@ -23,6 +23,7 @@ pub mod note;
 pub mod outlook;
 pub mod pause;
 pub mod rank;
+pub mod shared_page;
 pub mod source;
 pub mod template;
 pub mod tier;

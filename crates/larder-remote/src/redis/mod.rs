@@ -20,6 +20,7 @@ mod dial;
 mod examine;
 mod exchange;
 mod expiry;
+mod keyspace;
 mod login;
 mod multiplexed;
 mod reach;
@@ -38,6 +39,8 @@ pub(crate) use cluster::{Cluster, Redirect};
 pub(crate) use dial::Dial;
 pub use examine::{Examined, Use, examine};
 pub(crate) use expiry::expires;
+pub(crate) use keyspace::keyspace;
+pub use keyspace::{KeyspaceBounds, KeyspaceCursor, KeyspacePage};
 pub(crate) use multiplexed::Multiplexed;
 #[cfg(feature = "fuzzing")]
 pub(crate) use scan::RespVersion;

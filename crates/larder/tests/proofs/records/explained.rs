@@ -14,7 +14,7 @@ async fn unused(larder: &Larder, target: &str) -> String {
 }
 
 /// How often the server has carried out commands that claim, write or touch a value.
-fn writes(scene: &Scene) -> Vec<u64> {
+pub(super) fn writes(scene: &Scene) -> Vec<u64> {
     let stats = scene.ask(&["INFO", "commandstats"]).unwrap();
     let calls = |command: &str| {
         let prefix = format!("cmdstat_{command}:calls=");

@@ -10,6 +10,7 @@ mod damaged;
 mod explained;
 mod in_cluster;
 mod led;
+mod listed;
 mod over_tls;
 mod products;
 mod purged;
