@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use larder_http::time::WallTime;
+use larder_observe::Diagnostics;
 
 use crate::address::{Address, Resolve};
 use crate::ask::Answer;
@@ -83,7 +84,11 @@ pub(crate) struct Terms {
 }
 
 impl RemoteSettings {
-    pub(crate) fn into_terms(self, names: &Arc<dyn Resolve>) -> Result<Terms, RemoteError> {
+    pub(crate) fn into_terms(
+        self,
+        names: &Arc<dyn Resolve>,
+        diagnostics: &Diagnostics,
+    ) -> Result<Terms, RemoteError> {
         match self {
             Self::Memcached(settings) => {
                 settings.check()?;
@@ -103,7 +108,7 @@ impl RemoteSettings {
                 })
             }
             Self::Redis(settings) => {
-                let dial = Arc::new(Dial::new(&settings, &[], Arc::clone(names))?);
+                let dial = Arc::new(Dial::new(&settings, &[], Arc::clone(names), diagnostics)?);
                 let (servers, placement) = match dial.cluster() {
                     None => {
                         let label = Label::Fixed(settings.place.to_string());

@@ -65,7 +65,7 @@ impl RemoteStore {
         clock: Clock,
         diagnostics: &Diagnostics,
     ) -> Result<Arc<Self>, RemoteError> {
-        let mut terms = settings.into_terms(&names)?;
+        let mut terms = settings.into_terms(&names, diagnostics)?;
         let servers = std::mem::take(&mut terms.servers);
         let member = |(label, protocol): (Label, Protocol)| QueuedServer {
             server: Arc::new(Server::new(terms.kind, label, diagnostics.clone())),

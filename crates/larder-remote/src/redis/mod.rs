@@ -24,6 +24,7 @@ mod keyspace;
 mod login;
 mod multiplexed;
 mod reach;
+mod renewed;
 mod reply;
 mod scan;
 mod sentinel;
