@@ -20,6 +20,7 @@ use larder_tier::shared_page::{SharedBounds, SharedPageOf};
 use larder_tier::{Ask, Asked, CacheKey, FetchedRecord, Find, FoundValue, IsOfUse, Leading, TargetUri};
 use tokio::time::timeout;
 
+use crate::coding::Coding;
 use crate::known::Pieces;
 use crate::record::{self, Found, Piece, Record, RecordBody};
 use crate::refusals::Refusal;
@@ -29,6 +30,9 @@ use crate::{HttpCaching, Records};
 const AHEAD_MAX: Duration = Duration::from_secs(2);
 /// Pieces that are asked for at once.
 const PIECES_AT_ONCE: usize = 4;
+
+/// The name of a record, the id of its pieces, and how they may lie there.
+type OfRecord<'a> = (&'a [u8], u128, Coding);
 
 impl Find<HttpCaching> for Records {
     /// A hit in memory never reaches Redis, which would evict first what is used most. So Redis is told, about once a minute for each.
@@ -182,7 +186,7 @@ impl Records {
         is_of_use: &IsOfUse<'_, StoredHead>,
     ) -> Result<FoundValue<HttpCaching>, Refusal> {
         let (head, number) = self.judged(key, record, is_of_use)?;
-        let body = self.body_of(name, &record.body).await?;
+        let body = self.body_of(name, record).await?;
         self.note_found((key, name), &record.body);
         let fetched = FetchedRecord { number, took: record.took };
         Ok(FoundValue { head, body, ticket: number, record: Some(fetched) })
@@ -215,10 +219,10 @@ impl Records {
     }
 
     /// The whole body of a record, which has this name.
-    pub(crate) async fn body_of(&self, name: &Bytes, body: &RecordBody) -> Result<Vec<Bytes>, Refusal> {
-        match body {
+    pub(crate) async fn body_of(&self, name: &Bytes, record: &Record) -> Result<Vec<Bytes>, Refusal> {
+        match &record.body {
             RecordBody::Inline(body) => Ok(vec![body.clone()]),
-            RecordBody::Pieces { id, pieces } => self.pieces((name, *id), pieces).await,
+            RecordBody::Pieces { id, pieces } => self.pieces((name, *id, record.coding), pieces).await,
         }
     }
 
@@ -234,7 +238,7 @@ impl Records {
         }
     }
 
-    async fn pieces(&self, (record, id): (&[u8], u128), pieces: &[Piece]) -> Result<Vec<Bytes>, Refusal> {
+    async fn pieces(&self, of: OfRecord<'_>, pieces: &[Piece]) -> Result<Vec<Bytes>, Refusal> {
         let total: u64 = pieces.iter().map(|piece| u64::from(piece.length)).sum();
         if total > self.settings.max_object {
             return Err(Refusal::Incomplete);
@@ -242,7 +246,7 @@ impl Records {
         let mut read = Vec::with_capacity(pieces.len());
         let numbered: Vec<(usize, Piece)> = pieces.iter().copied().enumerate().collect();
         for some in numbered.chunks(PIECES_AT_ONCE) {
-            let some = some.iter().map(|(number, piece)| self.piece((record, id), *number, *piece));
+            let some = some.iter().map(|(number, piece)| self.piece(of, *number, *piece));
             for piece in join_all(some).await {
                 read.push(piece?);
             }
@@ -252,14 +256,11 @@ impl Records {
 
     async fn piece(
         &self,
-        (record, id): (&[u8], u128),
+        (record, id, coding): OfRecord<'_>,
         number: usize,
         piece: Piece,
     ) -> Result<Bytes, Refusal> {
-        let read = |found: larder_remote::Found| match piece.is(&found.body) {
-            true => Ok(found.body),
-            false => Err(Unfit::Malformed),
-        };
+        let read = |found: larder_remote::Found| piece.open(found.body, coding).ok_or(Unfit::Malformed);
         match self.servers.look_up(&self.names.of_piece(record, id, number), read).await {
             LookedUp::Found(piece) => Ok(piece),
             LookedUp::Unfit(_) => Err(Refusal::Damaged),

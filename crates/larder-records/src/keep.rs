@@ -3,6 +3,7 @@
 //! In: a response that memory has taken, under the lock of memory's shard. Out: its record in the queue, with the position of its
 //! fetch in the fleet's log; nothing waits. The pieces of a long body are queued before the record that names them. Where one has no
 //! room, the record is not written, and the pieces go when their time is over.
+//! Where bodies are compressed, the thread that writes does it: here a lock is held.
 //! Without a lease nothing is written: nobody knows then what the fetch has missed.
 //! No body is filled here while it arrives: what has no room in memory is not shared.
 
@@ -11,9 +12,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use larder_cache::StoredHead;
-use larder_remote::Offered;
+use larder_remote::{Offered, Pack};
 use larder_tier::{CacheKey, Entry, Keep};
 
+use crate::coding::{Coding, shrinks};
 use crate::known::Pieces;
 use crate::random::draw;
 use crate::record::{self, INLINE_MAX_BYTES, PART_MAX_BYTES, PIECE_MAX_BYTES, Piece, Record, RecordBody};
@@ -90,8 +92,11 @@ impl Records {
             return Err(NotShared::Length);
         }
         let received = server_now.saturating_sub(entry.head.freshness.resident(self.clock.now()));
+        let packing = self.packing.as_ref().filter(|_| shrinks(&entry.head.fields.map));
+        let coding = if packing.is_some() { Coding::Lz4 } else { Coding::None };
         let former = self.known.pieces(key, name);
-        let pieces = self.write_pieces((name, entry), former.as_ref(), stays)?;
+        let pack = packing.map(|packing| &packing.piece);
+        let pieces = self.write_pieces((name, entry), former.as_ref(), stays, pack)?;
         let body = match &pieces {
             Some(Pieces { id, all, .. }) => RecordBody::Pieces { id: *id, pieces: all.clone() },
             None => RecordBody::Inline(match entry.chunks {
@@ -100,8 +105,9 @@ impl Records {
             }),
         };
         let writer = self.settings.member.clone().into();
-        let record = Record { position, received, took: entry.took, writer, head, body };
-        self.queue(name, record::response(key, &record), stays)?;
+        let record = Record { position, received, took: entry.took, writer, head, coding, body };
+        let pack = packing.map(|packing| &packing.record);
+        self.queue(name, record::response(key, &record), stays, pack)?;
         let id = pieces.as_ref().map(|pieces| pieces.id);
         self.known.note(key, name, pieces);
         // Behind the record that names others.
@@ -116,11 +122,17 @@ impl Records {
         }
         let fields: Vec<&str> = vary.names().names().iter().map(http::HeaderName::as_str).collect();
         let varies = record::varies(key, &fields.join(","));
-        self.queue(&self.names.of_key(key), varies, stays.max(VARIES_STAYS_MIN))
+        self.queue(&self.names.of_key(key), varies, stays.max(VARIES_STAYS_MIN), None)
     }
 
-    fn queue(&self, name: &Bytes, value: Bytes, stays: Duration) -> Result<(), NotShared> {
-        match self.servers.set(name, value, stays) {
+    fn queue(
+        &self,
+        name: &Bytes,
+        value: Bytes,
+        stays: Duration,
+        pack: Option<&Pack>,
+    ) -> Result<(), NotShared> {
+        match self.servers.set_packed(name, value, stays, pack) {
             Offered::Queued => Ok(()),
             Offered::Failing | Offered::TooLarge | Offered::TooShort | Offered::Full => Err(NotShared::Queue),
         }
@@ -133,6 +145,7 @@ impl Records {
         (name, entry): (&Bytes, &Entry<'_, StoredHead>),
         former: Option<&Pieces>,
         stays: Duration,
+        pack: Option<&Pack>,
     ) -> Result<Option<Pieces>, NotShared> {
         if entry.length <= INLINE_MAX_BYTES as u64 {
             return Ok(None);
@@ -144,7 +157,7 @@ impl Records {
         let same = former.filter(|former| former.is_of(body, &all)).map(|former| former.id);
         let id = same.or_else(draw).ok_or(NotShared::Queue)?;
         for (number, piece) in cut.into_iter().enumerate() {
-            self.queue(&self.names.of_piece(name, id, number), piece, stays)?;
+            self.queue(&self.names.of_piece(name, id, number), piece, stays, pack)?;
         }
         Ok(Some(Pieces { id, all, body: Some(body) }))
     }

@@ -17,6 +17,7 @@
 //! and goes when its time is over.
 
 mod claim;
+mod coding;
 mod find;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
@@ -28,6 +29,7 @@ mod leads;
 mod listing;
 mod name;
 mod outlook;
+mod packing;
 mod random;
 mod record;
 mod refusals;
@@ -55,6 +57,7 @@ use known::Known;
 pub use larder_tier::outlook::PlaceFacts;
 use leads::Leads;
 use name::Names;
+use packing::Packing;
 use refusals::Refusals;
 use removed::Removed;
 pub use settings::{RECORD_MAX_BYTES, RecordsSettings};
@@ -75,6 +78,8 @@ pub struct Records {
     leads: Leads,
     leading: Fetching,
     known: Known,
+    /// Where bodies are compressed.
+    packing: Option<Packing>,
     /// What it writes where it fetches for all.
     holder: Bytes,
 }
@@ -104,6 +109,7 @@ impl Records {
             leads: Leads::default(),
             leading: Fetching::default(),
             known: Known::default(),
+            packing: settings.is_compressed.then(Packing::new),
             holder: claim::holder(random::draw().unwrap_or_default(), &settings.member),
             settings,
         }))
@@ -122,6 +128,11 @@ impl Records {
     /// Records that were found and not used, by reason.
     pub fn each_refusal(&self, visit: impl FnMut(&'static str, u64)) {
         self.refusals.each(visit);
+    }
+
+    /// Bytes that compression has saved so far. `None`: nothing is compressed.
+    pub fn saved_bytes(&self) -> Option<u64> {
+        self.packing.as_ref().map(Packing::saved)
     }
 
     /// How questions who fetches for all larders have ended.

@@ -90,7 +90,7 @@ impl Records {
         };
         let facts = RecordFacts { varies_by: text(&names), ..self.facts(key, &record) };
         let unused = match self.judged(key, &record, is_of_use) {
-            Ok(_) => self.body_of(&name, &record.body).await.err().map(refused),
+            Ok(_) => self.body_of(&name, &record).await.err().map(refused),
             Err(Refusal::Position) => Some(misplaced(record.position, self.standing.place().as_ref())),
             Err(refusal) => Some(refused(refusal)),
         };

@@ -2,6 +2,10 @@
 //!
 //! In: a stored response with the position of its fetch, or the bytes of a record. Out: the other. A body of up to [`INLINE_MAX_BYTES`]
 //! is in the record; a longer one lies in pieces beside it, which are written before the record is.
+//! Under LZ4, a body or a piece that is shorter than its length says is compressed, and any other is as it is. The checksum of the frame is over the
+//! bytes that lie there, so damage is found before anything is believed, and before anything is decoded. That of a body or a piece is over
+//! its plain bytes: a record is ready before its pieces are compressed, and it covers the coding too. A coding that is not known is a
+//! format that is not read.
 //! What is told of a record without its body stands in front, so that a listing reads the front alone ([`front`]).
 //! Bytes come from a server that others may write to, and may be anything: reading checks each length and the checksum, and refuses
 //! what this version did not write. All numbers are little-endian.
@@ -9,8 +13,8 @@
 //! ```text
 //!   "lrdr"  format  kind  CRC-32 of all that follows
 //!   base of the key, variant of the key: length and bytes each
-//!   kind 1: log, entry, received (ms), took (ms), writer, head, number of pieces: id, length and CRC-32 of each;
-//!           else length and CRC-32 of the body, and the body
+//!   kind 1: log, entry, received (ms), took (ms), writer, head, coding (0: none, 1: LZ4)
+//!           number of pieces: id, length and CRC-32 of each; else length and CRC-32 of the body, and the body
 //!   kind 2: names of the fields by which the responses under this key vary
 //! ```
 
@@ -21,12 +25,13 @@ use larder_fleet::{Epoch, Position};
 use larder_tier::CacheKey;
 use larder_tier::format::{Put, Take, crc};
 
+use crate::coding::{Coding, PLAIN_MAX_BYTES, packed, unpacked};
 use crate::refusals::Refusal;
 
 /// The longest body that is in the record itself.
 pub(crate) const INLINE_MAX_BYTES: usize = 256 << 10;
 /// The longest piece of a longer one.
-pub(crate) const PIECE_MAX_BYTES: usize = 256 << 10;
+pub(crate) const PIECE_MAX_BYTES: usize = PLAIN_MAX_BYTES;
 /// The largest string that is written: a record with its head and its key.
 pub(crate) const PART_MAX_BYTES: usize = 1 << 20;
 
@@ -54,7 +59,9 @@ pub(crate) struct Record {
     pub(crate) writer: Bytes,
     /// Its head, as `larder-cache` writes it.
     pub(crate) head: Bytes,
-    /// Its body.
+    /// How its body may lie there.
+    pub(crate) coding: Coding,
+    /// Its body, plain.
     pub(crate) body: RecordBody,
 }
 
@@ -89,9 +96,14 @@ impl Piece {
         (length as usize <= PIECE_MAX_BYTES).then_some(Self { length, sum })
     }
 
-    /// Whether these bytes are it.
-    pub(crate) fn is(self, bytes: &[u8]) -> bool {
-        Self::of(bytes) == Some(self)
+    /// The plain bytes of what lies there for it. `None`: it is something else.
+    pub(crate) fn open(self, bytes: Bytes, coding: Coding) -> Option<Bytes> {
+        let length = self.length as usize;
+        let plain = match coding {
+            Coding::Lz4 if bytes.len() < length => unpacked(&bytes, length)?,
+            Coding::None | Coding::Lz4 => bytes,
+        };
+        (Self::of(&plain) == Some(self)).then_some(plain)
     }
 }
 
@@ -112,6 +124,7 @@ pub(crate) fn response(key: &CacheKey, record: &Record) -> Bytes {
     out.put_u64(millis(record.took));
     push(&mut out, &record.writer);
     push(&mut out, &record.head);
+    out.push(record.coding.byte());
     match &record.body {
         RecordBody::Inline(body) => {
             out.put_u32(0);
@@ -160,36 +173,39 @@ pub(crate) fn read(key: &CacheKey, bytes: &Bytes) -> Result<Found, Refusal> {
         None => return Err(Refusal::Damaged),
     }
     match kind {
-        RESPONSE => read_response(bytes, take).map(Found::Response).ok_or(Refusal::Damaged),
+        RESPONSE => read_response(bytes, take).map(Found::Response),
         VARIES => Ok(Found::Varies(bytes.slice_ref(take.0))),
         _ => Err(Refusal::Damaged),
     }
 }
 
-fn read_response(all: &Bytes, mut take: Take<'_>) -> Option<Record> {
+fn read_response(all: &Bytes, mut take: Take<'_>) -> Result<Record, Refusal> {
     let mut record = read_facts(all, &mut take)?;
-    record.body = match take.u32()? as usize {
+    let coding = record.coding;
+    let body = |mut take: Take<'_>| match take.u32()? as usize {
         0 => {
             let piece = Piece::read(&mut take)?;
-            let body = all.slice_ref(take.0);
-            piece.is(&body).then_some(RecordBody::Inline(body))?
+            Some(RecordBody::Inline(piece.open(all.slice_ref(take.0), coding)?))
         }
-        count => {
-            let body = read_pieces(count, &mut take)?;
-            take.0.is_empty().then_some(body)?
-        }
+        count => read_pieces(count, &mut take).filter(|_| take.0.is_empty()),
     };
-    Some(record)
+    record.body = body(take).ok_or(Refusal::Damaged)?;
+    Ok(record)
 }
 
 /// Everything but the body.
-fn read_facts(all: &Bytes, take: &mut Take<'_>) -> Option<Record> {
-    let position = Position { epoch: Epoch(wide(take)?), sequence: take.u64()? };
-    let received = Duration::from_millis(take.u64()?);
-    let took = Duration::from_millis(take.u64()?);
-    let writer = all.slice_ref(block(take)?);
-    let head = all.slice_ref(block(take)?);
-    Some(Record { position, received, took, writer, head, body: RecordBody::Inline(Bytes::new()) })
+fn read_facts(all: &Bytes, take: &mut Take<'_>) -> Result<Record, Refusal> {
+    let mut facts = || {
+        let position = Position { epoch: Epoch(wide(take)?), sequence: take.u64()? };
+        let received = Duration::from_millis(take.u64()?);
+        let took = Duration::from_millis(take.u64()?);
+        let writer = all.slice_ref(block(take)?);
+        let head = all.slice_ref(block(take)?);
+        let (coding, body) = (Coding::None, RecordBody::Inline(Bytes::new()));
+        Some((Record { position, received, took, writer, head, coding, body }, take.u8()?))
+    };
+    let (record, coding) = facts().ok_or(Refusal::Damaged)?;
+    Ok(Record { coding: Coding::of_byte(coding).ok_or(Refusal::Format)?, ..record })
 }
 
 fn read_pieces(count: usize, take: &mut Take<'_>) -> Option<RecordBody> {
@@ -226,7 +242,7 @@ pub(crate) fn front(bytes: &Bytes) -> Option<FrontFound> {
         return (format == FORMAT).then_some(FrontFound::Varies);
     }
     let key = CacheKey::of_levels(block(&mut take)?, block(&mut take)?);
-    let record = read_facts(bytes, &mut take)?;
+    let record = read_facts(bytes, &mut take).ok()?;
     let body_bytes = match take.u32()? as usize {
         0 => u64::from(Piece::read(&mut take)?.length),
         count => match read_pieces(count, &mut take)? {
@@ -235,6 +251,23 @@ pub(crate) fn front(bytes: &Bytes) -> Option<FrontFound> {
         },
     };
     (kind == RESPONSE).then(|| FrontFound::Response(Box::new(Front { key, record, body_bytes })))
+}
+
+/// The same record with its body compressed. `None`: its coding has no such thing, its body lies elsewhere, or that saves too little.
+pub(crate) fn with_packed_body(bytes: &Bytes) -> Option<Bytes> {
+    let FrontFound::Response(front) = front(bytes)? else { return None };
+    if front.record.coding != Coding::Lz4 {
+        return None;
+    }
+    let length = usize::try_from(front.body_bytes).ok()?;
+    let (rest, body) = bytes.split_at_checked(bytes.len().checked_sub(length)?)?;
+    // With pieces, what stands there is no body: the checksum of one says so.
+    let mut piece = Take(rest.get(rest.len().checked_sub(8)?..)?);
+    let piece = Piece::read(&mut piece)?;
+    if Piece::of(body) != Some(piece) {
+        return None;
+    }
+    Some(end([rest, &packed(body)?].concat()))
 }
 
 /// A frame with a right checksum around anything.
@@ -288,97 +321,4 @@ fn millis(duration: Duration) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn key() -> CacheKey {
-        let mut key = CacheKey::new("a.example", "/x?y");
-        key.push_part(b"http");
-        key
-    }
-
-    fn record(body: RecordBody) -> Record {
-        Record {
-            position: Position { epoch: Epoch(u128::MAX - 5), sequence: 77 },
-            received: Duration::from_millis(1_700_000_000_123),
-            took: Duration::from_millis(42),
-            writer: Bytes::from_static(b"web-1"),
-            head: Bytes::from_static(b"a head"),
-            body,
-        }
-    }
-
-    fn pieces() -> Vec<Piece> {
-        [&vec![1; PIECE_MAX_BYTES][..], b"a"].map(|bytes| Piece::of(bytes).unwrap()).into()
-    }
-
-    #[test]
-    fn what_was_written_is_read_again() {
-        let inline = RecordBody::Inline(Bytes::from_static(b"a body"));
-        let empty = RecordBody::Inline(Bytes::new());
-        let pieces = RecordBody::Pieces { id: 9, pieces: pieces() };
-        for body in [inline, empty, pieces] {
-            let written = record(body);
-            assert_eq!(read(&key(), &response(&key(), &written)), Ok(Found::Response(written)));
-        }
-        let names = "accept-encoding,accept-language";
-        assert_eq!(read(&key(), &varies(&key(), names)), Ok(Found::Varies(names.into())));
-        // The front tells the same, but for the body.
-        let written = response(&key(), &record(RecordBody::Pieces { id: 9, pieces: self::pieces() }));
-        let Some(FrontFound::Response(front_of)) = front(&written) else { panic!("no front") };
-        assert_eq!((front_of.key.base(), front_of.body_bytes), (key().base(), PIECE_MAX_BYTES as u64 + 1));
-        assert_eq!(front_of.record, record(RecordBody::Inline(Bytes::new())));
-        let long = response(&key(), &record(RecordBody::Inline(Bytes::from(vec![7; 5000]))));
-        let cut = front(&long.slice(..long.len() - 5000));
-        assert!(matches!(cut, Some(FrontFound::Response(front)) if front.body_bytes == 5000));
-        assert!(front(&long.slice(..long.len() - 5001)).is_none());
-        assert!(matches!(front(&varies(&key(), names)), Some(FrontFound::Varies)));
-        let piece = Piece::of(b"0123").unwrap();
-        assert!(piece.is(b"0123") && !piece.is(b"012") && !piece.is(b"0124"));
-        assert_eq!(Piece::of(&vec![0; PIECE_MAX_BYTES + 1]), None);
-    }
-
-    #[test]
-    fn each_flipped_bit_and_each_cut_is_noticed() {
-        let all = [
-            response(&key(), &record(RecordBody::Inline(Bytes::from_static(b"a body")))),
-            response(&key(), &record(RecordBody::Pieces { id: 9, pieces: pieces() })),
-            varies(&key(), "accept-language"),
-        ];
-        for written in all {
-            for bit in 0..written.len() * 8 {
-                let mut flipped = written.to_vec();
-                flipped[bit / 8] ^= 1 << (bit % 8);
-                let is_read = read(&key(), &flipped.into());
-                assert!(matches!(is_read, Err(Refusal::Damaged | Refusal::Format)), "{bit}: {is_read:?}");
-            }
-            for length in 0..written.len() {
-                assert!(read(&key(), &written.slice(..length)).is_err(), "{length}");
-            }
-            let longer: Bytes = [&written[..], b"\0"].concat().into();
-            assert_eq!(read(&key(), &longer), Err(Refusal::Damaged));
-        }
-    }
-
-    #[test]
-    fn the_record_of_another_key_is_not_used() {
-        let mut other = CacheKey::new("a.example", "/x?z");
-        other.push_part(b"http");
-        let written = response(&other, &record(RecordBody::Inline(Bytes::new())));
-        assert_eq!(read(&key(), &written), Err(Refusal::OtherKey));
-    }
-
-    proptest! {
-        #[test]
-        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            // With a right checksum as well.
-            let framed = end([&begin(RESPONSE, &key())[..], &bytes].concat());
-            for bytes in [Bytes::from(bytes), framed] {
-                let _ = (read(&key(), &bytes), front(&bytes));
-            }
-        }
-    }
-}
+mod tests;

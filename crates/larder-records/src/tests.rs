@@ -63,6 +63,7 @@ impl Fixture {
             store: "main".to_owned(),
             member: "web-1".to_owned(),
             timeout: PATIENCE,
+            is_compressed: false,
             max_object: RECORD_MAX_BYTES,
         };
         let server = RedisSettings {

@@ -19,6 +19,7 @@ use crate::address::Resolve;
 use crate::client::{Claimed, Client, Found, LookedUp};
 use crate::error::{Failure, RemoteError, Unfit};
 use crate::metrics::ServerReport;
+use crate::pack::Pack;
 use crate::queue::Offered;
 use crate::redis::{KeyspaceBounds, KeyspaceCursor, KeyspacePage};
 use crate::server::ServerOutlook;
@@ -85,6 +86,11 @@ impl Clients {
     /// Queues a value, which stays for `lifetime`. Where there is no room, or the server fails, that is counted.
     pub fn set(&self, name: &Bytes, value: Bytes, lifetime: Duration) -> Offered {
         self.store.set(&self.store.key(name.clone()), value, lifetime)
+    }
+
+    /// The same of a value that `pack` makes shorter when it is written.
+    pub fn set_packed(&self, name: &Bytes, value: Bytes, lifetime: Duration, pack: Option<&Pack>) -> Offered {
+        self.store.set_packed(&self.store.key(name.clone()), value, lifetime, pack)
     }
 
     /// Queues that a value is in use, where there is room.

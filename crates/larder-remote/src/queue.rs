@@ -14,6 +14,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::error::RemoteError;
 use crate::key::RemoteKey;
+use crate::pack::Pack;
 
 /// The most bytes of a queue.
 pub(crate) const BYTES_MAX: usize = 16 << 20;
@@ -84,6 +85,8 @@ pub(crate) enum Job {
         key: RemoteKey,
         expires: u64,
         value: Bytes,
+        /// What makes it shorter.
+        pack: Option<Pack>,
     },
     Delete {
         key: RemoteKey,
@@ -314,7 +317,7 @@ mod tests {
     }
 
     fn set(name: &str, bytes: usize) -> Job {
-        Job::Set { key: key(name.as_bytes()), expires: 1, value: vec![0; bytes].into() }
+        Job::Set { key: key(name.as_bytes()), expires: 1, value: vec![0; bytes].into(), pack: None }
     }
 
     fn names(jobs: &[Job]) -> Vec<String> {

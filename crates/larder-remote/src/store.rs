@@ -22,6 +22,7 @@ use crate::label::Label;
 use crate::link::Link;
 use crate::memcached::Codings;
 use crate::metrics::{ServerReport, Write};
+use crate::pack::Pack;
 use crate::probe::probe;
 use crate::protocol::{Dialer, Protocol};
 use crate::queue::{Confirm, Deletion, Job, Offered, Queue};
@@ -120,6 +121,17 @@ impl RemoteStore {
 
     /// Queues a value to be written; it stays for `lifetime`. Never waits.
     pub fn set(&self, key: &RemoteKey, value: Bytes, lifetime: Duration) -> Offered {
+        self.set_packed(key, value, lifetime, None)
+    }
+
+    /// The same of a value that `pack` makes shorter when it is written.
+    pub fn set_packed(
+        &self,
+        key: &RemoteKey,
+        value: Bytes,
+        lifetime: Duration,
+        pack: Option<&Pack>,
+    ) -> Offered {
         let Some(member) = self.member(key) else { return Offered::Failing };
         let counters = member.server.counters();
         if value.len() > self.terms.max_object {
@@ -131,7 +143,7 @@ impl RemoteStore {
             counters.wrote(Write::Failing);
             return Offered::Failing;
         }
-        match member.queue.offer(Job::Set { key: key.clone(), expires, value }) {
+        match member.queue.offer(Job::Set { key: key.clone(), expires, value, pack: pack.cloned() }) {
             true => Offered::Queued,
             false => {
                 counters.wrote(Write::Full);

@@ -219,8 +219,9 @@ fn told(server: &Server, answer: Answer) {
 
 fn request(job: &Job) -> Request {
     match job {
-        Job::Set { key, expires, value } => {
-            Request::Set { key: key.clone(), expires: *expires, value: value.clone() }
+        Job::Set { key, expires, value, pack } => {
+            let value = pack.as_ref().map_or_else(|| value.clone(), |pack| pack.pack(value.clone()));
+            Request::Set { key: key.clone(), expires: *expires, value }
         }
         Job::Delete { key, is_asking: false, .. } => Request::Delete(key.clone()),
         Job::Delete { key, .. } => Request::Asking(Box::new(Request::Delete(key.clone()))),

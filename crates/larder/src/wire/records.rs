@@ -6,6 +6,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use larder_config::RecordCoding;
 use larder_fleet::Position;
 use larder_http::time::Clock;
 use larder_observe::Diagnostics;
@@ -66,6 +67,7 @@ pub(super) fn start(
         store: name.to_owned(),
         member: member_name(fleet).to_string(),
         timeout: redis.timeout,
+        is_compressed: redis.compress == RecordCoding::Lz4,
         max_object: config.max_object_bytes().min(RECORD_MAX_BYTES),
     };
     let server = super::redis::settings(&redis.server, redis.timeout, RECORD_MAX_BYTES);

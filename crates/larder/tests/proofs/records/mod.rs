@@ -6,6 +6,7 @@
 mod away;
 mod checked;
 mod clocks;
+mod compressed;
 mod damaged;
 mod explained;
 mod in_cluster;
@@ -66,6 +67,9 @@ fn answer(seen: &Seen, state: u64) -> Answer {
         let number = u32::try_from(body.len()).unwrap().wrapping_mul(2_654_435_761);
         body.push_str(&format!("{number:08x}"));
     }
+    if path.ends_with(&format!("repeat-{length}")) {
+        body = format!("{state} {target} ") + &"A line that comes again and again. ".repeat(length / 35 + 1);
+    }
     if length > 0 {
         body.truncate(length);
     }
@@ -83,7 +87,12 @@ fn answer(seen: &Seen, state: u64) -> Answer {
         }
         _ => &["Cache-Control: max-age=3600", "Surrogate-Key: page"],
     };
-    let fields: Vec<&str> = of_path.iter().copied().chain(["Content-Type: text/plain"]).collect();
+    let media: &[&str] = match path {
+        path if path.starts_with("/coded") => &["Content-Type: text/plain", "Content-Encoding: x-of-ours"],
+        path if path.starts_with("/picture") => &["Content-Type: image/jpeg"],
+        _ => &["Content-Type: text/plain"],
+    };
+    let fields: Vec<&str> = of_path.iter().chain(media).copied().collect();
     let fields: Vec<&str> = match path {
         "/no-tag" => fields,
         _ => fields.into_iter().chain([tag.as_str()]).collect(),
