@@ -103,7 +103,7 @@ pub(crate) fn words(refused: Refused) -> (StatusCode, &'static str, &'static str
         Refused::ListQuery => (
             StatusCode::BAD_REQUEST,
             "query",
-            "ask for /objects, with prefix=, store=, cursor=, limit=1 to 1000",
+            "ask for /objects, with prefix=, store=, cursor=, limit=1 to 1000, remote=true, names=N",
         ),
         Refused::ObjectQuery => (
             StatusCode::BAD_REQUEST,

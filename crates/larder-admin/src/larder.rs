@@ -49,6 +49,10 @@ pub struct ListQuestion {
     pub cursor: Option<String>,
     /// The most that a page has, 1 to [`LIST_MAX`]. Default 100.
     pub limit: usize,
+    /// Whether what larders share is listed behind what lies here.
+    pub remote: bool,
+    /// Names that Redis may look at for a page of that.
+    pub names: Option<u64>,
 }
 
 /// The most that a page of a listing has.

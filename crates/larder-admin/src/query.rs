@@ -1,7 +1,7 @@
 //! The queries of the endpoints: questions in parameters.
 //!
 //! In: for `/explain`, `url=...&method=...&field=Name:%20value&field=...&content=...&offline=true`; for `/objects`,
-//! `prefix=...&store=...&cursor=...&limit=...`; for `/object`, `url=...&body=...&assembled=...`; each value percent-encoded. Out: a
+//! `prefix=...&store=...&cursor=...&limit=...&remote=true&names=...`; for `/object`, `url=...&body=...&assembled=...`; each value percent-encoded. Out: a
 //! question, or nothing where a parameter is unknown, stands twice, or is no text. `+` is a plus.
 
 use crate::larder::{LIST_MAX, ListQuestion, ObjectQuestion, PageUse, Question};
@@ -50,13 +50,25 @@ pub(crate) fn question(query: &str) -> Option<Question> {
 
 /// Reads the parameters of `/objects`.
 pub(crate) fn list(query: &str) -> Option<ListQuestion> {
-    let [prefix, store, cursor, limit] = named(query, ["prefix", "store", "cursor", "limit"])?;
+    let [prefix, store, cursor, limit, remote, names] =
+        named(query, ["prefix", "store", "cursor", "limit", "remote", "names"])?;
+    let remote = match remote.as_deref() {
+        None | Some("false") => false,
+        Some("true") => true,
+        Some(_) => return None,
+    };
+    let names = match names {
+        Some(names) => Some(names.parse().ok().filter(|names| *names > 0)?),
+        None => None,
+    };
     let limit = limit.map_or(Some(LIST_DEFAULT), |limit| limit.parse().ok())?;
     (1..=LIST_MAX).contains(&limit).then(|| ListQuestion {
         prefix: prefix.unwrap_or_default(),
         store,
         cursor,
         limit,
+        remote,
+        names,
     })
 }
 
@@ -136,19 +148,35 @@ mod tests {
 
     #[test]
     fn a_listing_and_an_object_are_asked_for_by_parameters() {
-        let plain = ListQuestion { prefix: String::new(), store: None, cursor: None, limit: 100 };
+        let plain = ListQuestion {
+            prefix: String::new(),
+            store: None,
+            cursor: None,
+            limit: 100,
+            remote: false,
+            names: None,
+        };
         assert_eq!(list(""), Some(plain.clone()));
         let full = ListQuestion {
             prefix: "http://a/b?c=d".to_owned(),
             store: Some("default".to_owned()),
             cursor: Some("default:m0-1".to_owned()),
             limit: 1000,
+            remote: true,
+            names: Some(9),
         };
-        let query = "prefix=http%3A%2F%2Fa%2Fb%3Fc%3Dd&store=default&cursor=default:m0-1&limit=1000";
+        let query = "prefix=http%3A%2F%2Fa%2Fb%3Fc%3Dd&store=default&cursor=default:m0-1&limit=1000&remote=true&names=9";
         assert_eq!(list(query), Some(full));
-        for query in
-            ["limit=0", "limit=1001", "limit=-1", "limit=x", "prefix=a&prefix=b", "other=1", "prefix"]
-        {
+        for query in [
+            "limit=0",
+            "limit=1001",
+            "limit=-1",
+            "limit=x",
+            "prefix=a&prefix=b",
+            "other=1",
+            "prefix",
+            "remote=yes",
+        ] {
             assert_eq!(list(query), None, "{query}");
         }
         let one = |body, assembled| Some(ObjectQuestion { url: "http://a/".to_owned(), body, assembled });

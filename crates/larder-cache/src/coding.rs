@@ -199,6 +199,32 @@ pub fn takes_a_coding(request: &HeaderMap) -> bool {
     Taken::by(request).bits() != 0
 }
 
+/// Types beside `text/*` whose content shrinks.
+const TYPES: [&str; 11] = [
+    "application/javascript",
+    "application/json",
+    "application/manifest+json",
+    "application/rss+xml",
+    "application/vnd.ms-fontobject",
+    "application/wasm",
+    "application/x-javascript",
+    "application/xml",
+    "font/otf",
+    "font/ttf",
+    "image/svg+xml",
+];
+
+/// The media type of content with these fields, in lower case, if it is one that shrinks.
+pub fn type_that_shrinks(response: &HeaderMap) -> Option<String> {
+    let media = response.get(header::CONTENT_TYPE)?.to_str().ok()?;
+    let media = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let shrinks = media.starts_with("text/")
+        || TYPES.contains(&media.as_str())
+        || media.ends_with("+json")
+        || media.ends_with("+xml");
+    shrinks.then_some(media)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

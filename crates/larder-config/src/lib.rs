@@ -92,7 +92,7 @@ pub use value::value_key::{ValueKey, ValueKeyPart};
 pub use value::version_key::VersionKey;
 pub use value::words::{
     AssembleMode, Balance, CacheMode, Cookies, Escape, HeadMode, Ignored, Invalidate, Layout, LogFormat,
-    OnError, Protocol, RequestDirectives, Ring, SetCookie, ValueFormat,
+    OnError, Protocol, RecordCoding, RequestDirectives, Ring, SetCookie, ValueFormat,
 };
 
 #[cfg(test)]

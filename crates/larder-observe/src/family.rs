@@ -257,6 +257,9 @@ families! {
     RECORDS_NOT_SHARED = "larder_records_not_shared_total" Counter "responses" ["store", "reason"]
         "Stored responses of which no record was written to Redis."
         "`queue`: the server fails, or does not keep up. `position`: this larder had no lease when it fetched them.";
+    RECORDS_SAVED = "larder_records_saved_bytes_total" Counter "bytes" ["store"]
+        "Bytes that compression has saved when shared responses were written to Redis."
+        "For stores with `compress`. Nothing is saved where the origin compresses already, or sends what does not shrink.";
     VERSION_READS = "larder_version_reads_total" Counter "versions" ["server", "result"]
         "Versions that requests have read: `read`, `absent` where the application has set none, `unknown` where they could not be had."
         "Those that are known without reading are not counted. Many `read`: the versions change faster than they are used.";

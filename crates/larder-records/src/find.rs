@@ -15,9 +15,12 @@ use larder_http::message::RequestHead;
 use larder_http::time::Now;
 use larder_remote::{Failure, LookedUp, Unfit};
 use larder_tier::fill::BoxFuture;
+use larder_tier::outlook::RecordOutlook;
+use larder_tier::shared_page::{SharedBounds, SharedPageOf};
 use larder_tier::{Ask, Asked, CacheKey, FetchedRecord, Find, FoundValue, IsOfUse, Leading, TargetUri};
 use tokio::time::timeout;
 
+use crate::coding::Coding;
 use crate::known::Pieces;
 use crate::record::{self, Found, Piece, Record, RecordBody};
 use crate::refusals::Refusal;
@@ -27,6 +30,9 @@ use crate::{HttpCaching, Records};
 const AHEAD_MAX: Duration = Duration::from_secs(2);
 /// Pieces that are asked for at once.
 const PIECES_AT_ONCE: usize = 4;
+
+/// The name of a record, the id of its pieces, and how they may lie there.
+type OfRecord<'a> = (&'a [u8], u128, Coding);
 
 impl Find<HttpCaching> for Records {
     /// A hit in memory never reaches Redis, which would evict first what is used most. So Redis is told, about once a minute for each.
@@ -93,6 +99,24 @@ impl Ask<HttpCaching> for Records {
         is_of_use: &'a IsOfUse<'a, StoredHead>,
     ) -> BoxFuture<'a, Leading<HttpCaching>> {
         Box::pin(self.lead_or_wait(key, request, is_of_use))
+    }
+
+    fn outlook<'a>(
+        &'a self,
+        key: &'a CacheKey,
+        request: &'a RequestHead,
+        is_of_use: &'a IsOfUse<'a, StoredHead>,
+    ) -> BoxFuture<'a, Option<RecordOutlook>> {
+        Box::pin(async move { Some(self.looked_over(key, request, is_of_use).await) })
+    }
+
+    fn shared_page<'a>(
+        &'a self,
+        from: Option<&'a str>,
+        bounds: SharedBounds,
+        wanted: &'a (dyn Fn(&[u8]) -> bool + Send + Sync),
+    ) -> BoxFuture<'a, SharedPageOf<StoredHead>> {
+        Box::pin(async move { Some(self.listed(from, bounds, wanted).await) })
     }
 
     /// Whether nothing under the base was removed that the fetch of what has this number may have missed.
@@ -183,6 +207,20 @@ impl Records {
         record: &Record,
         is_of_use: &IsOfUse<'_, StoredHead>,
     ) -> Result<FoundValue<HttpCaching>, Refusal> {
+        let (head, number) = self.judged(key, record, is_of_use)?;
+        let body = self.body_of(name, record).await?;
+        self.note_found((key, name), &record.body);
+        let fetched = FetchedRecord { number, took: record.took };
+        Ok(FoundValue { head, body, ticket: number, record: Some(fetched) })
+    }
+
+    /// The head of a record, and the number by which it is judged here, if it may be used.
+    pub(crate) fn judged(
+        &self,
+        key: &CacheKey,
+        record: &Record,
+        is_of_use: &IsOfUse<'_, StoredHead>,
+    ) -> Result<(StoredHead, u64), Refusal> {
         // Before its body is fetched. That it is still so when it is in memory is seen there.
         let number = self.standing.number_of(record.position).ok_or(Refusal::Position)?;
         let is_over = self.ended.is_over(key.full_hash(), record.received);
@@ -201,13 +239,15 @@ impl Records {
         if !is_of_use(&head, number) {
             return Err(Refusal::Invalidated);
         }
-        let body = match &record.body {
-            RecordBody::Inline(body) => vec![body.clone()],
-            RecordBody::Pieces { id, pieces } => self.pieces((name, *id), pieces).await?,
-        };
-        self.note_found((key, name), &record.body);
-        let fetched = FetchedRecord { number, took: record.took };
-        Ok(FoundValue { head, body, ticket: number, record: Some(fetched) })
+        Ok((head, number))
+    }
+
+    /// The whole body of a record, which has this name.
+    pub(crate) async fn body_of(&self, name: &Bytes, record: &Record) -> Result<Vec<Bytes>, Refusal> {
+        match &record.body {
+            RecordBody::Inline(body) => Ok(vec![body.clone()]),
+            RecordBody::Pieces { id, pieces } => self.pieces((name, *id, record.coding), pieces).await,
+        }
     }
 
     /// Remembers what lies under a name, unless this larder has written it.
@@ -222,7 +262,7 @@ impl Records {
         }
     }
 
-    async fn pieces(&self, (record, id): (&[u8], u128), pieces: &[Piece]) -> Result<Vec<Bytes>, Refusal> {
+    async fn pieces(&self, of: OfRecord<'_>, pieces: &[Piece]) -> Result<Vec<Bytes>, Refusal> {
         let total: u64 = pieces.iter().map(|piece| u64::from(piece.length)).sum();
         if total > self.settings.max_object {
             return Err(Refusal::Incomplete);
@@ -231,7 +271,7 @@ impl Records {
         let mut read = Vec::with_capacity(pieces.len());
         let numbered: Vec<(usize, Piece)> = pieces.iter().copied().enumerate().collect();
         for some in numbered.chunks(PIECES_AT_ONCE) {
-            let some = some.iter().map(|(number, piece)| self.piece((record, id), *number, *piece));
+            let some = some.iter().map(|(number, piece)| self.piece(of, *number, *piece));
             for piece in join_all(some).await {
                 read.push(piece?);
             }
@@ -241,14 +281,11 @@ impl Records {
 
     async fn piece(
         &self,
-        (record, id): (&[u8], u128),
+        (record, id, coding): OfRecord<'_>,
         number: usize,
         piece: Piece,
     ) -> Result<Bytes, Refusal> {
-        let read = |found: larder_remote::Found| match piece.is(&found.body) {
-            true => Ok(found.body),
-            false => Err(Unfit::Malformed),
-        };
+        let read = |found: larder_remote::Found| piece.open(found.body, coding).ok_or(Unfit::Malformed);
         match self.servers.look_up(&self.names.of_piece(record, id, number), read).await {
             LookedUp::Found(piece) => Ok(piece),
             LookedUp::Unfit(_) => Err(Refusal::Damaged),
@@ -265,7 +302,7 @@ fn vary_names(names: &Bytes) -> Option<VaryNames> {
 }
 
 /// When the head of a record arrived, on this larder's clocks. `None`: before their beginning.
-fn received(record: &Record, now: Now, server_now: Duration) -> Option<Now> {
+pub(crate) fn received(record: &Record, now: Now, server_now: Duration) -> Option<Now> {
     // What is from the future by a little was received now.
     let age = server_now.saturating_sub(record.received);
     let age_ms = u64::try_from(age.as_millis()).ok()?;
@@ -275,7 +312,7 @@ fn received(record: &Record, now: Now, server_now: Duration) -> Option<Now> {
     })
 }
 
-fn head(key: &CacheKey, record: &Record, now: Now, received: Option<Now>) -> Option<StoredHead> {
+pub(crate) fn head(key: &CacheKey, record: &Record, now: Now, received: Option<Now>) -> Option<StoredHead> {
     let uri = TargetUri::of_key(key)?;
     let authority = Bytes::copy_from_slice(uri.authority.as_bytes());
     let authority = larder_http::authority::Authority::parse(authority, uri.scheme).ok()?;

@@ -1,7 +1,7 @@
 //! What larder writes there.
 //!
 //! In: a response that memory has taken, under the lock of memory's shard. Out: its record in the queue, with the position of its
-//! fetch in the fleet's log; nothing waits. Checksums and copies are made by the writer when its turn has come, and the pieces of a long body are
+//! fetch in the fleet's log; nothing waits. Checksums, copies and compressed bodies are made by the writer when its turn has come, and the pieces of a long body are
 //! written before the record that names them. What has no room in the queue is not shared.
 //! Where a response has ended, or another has taken its place that is not shared, its record goes: it would be found again once memory
 //! has nothing.
@@ -16,6 +16,7 @@ use larder_cache::StoredHead;
 use larder_remote::{MadeValue, Offered};
 use larder_tier::{CacheKey, Entry, Keep};
 
+use crate::coding::{Coding, shrinks};
 use crate::known::Pieces;
 use crate::random::draw;
 use crate::record::{self, INLINE_MAX_BYTES, PART_MAX_BYTES, PIECE_MAX_BYTES, Piece, Record, RecordBody};
@@ -98,6 +99,8 @@ impl Records {
             return Err(NotShared::Length);
         }
         let received = server_now.saturating_sub(entry.head.freshness.resident(self.clock.now()));
+        let is_packed = self.packing.is_some() && shrinks(&entry.head.fields.map);
+        let coding = if is_packed { Coding::Lz4 } else { Coding::None };
         let vary = entry.head.vary.names();
         let fields = vary.names().iter().map(http::HeaderName::as_str).collect::<Vec<_>>().join(",");
         let new = NewRecord {
@@ -108,7 +111,9 @@ impl Records {
                 position,
                 received,
                 took: entry.took,
+                writer: self.settings.member.clone().into(),
                 head,
+                coding,
                 body: RecordBody::Inline(Bytes::new()),
             },
             chunks: entry.chunks.to_vec(),
@@ -170,6 +175,7 @@ impl NewRecord {
         if records.ended.is_over(self.key.full_hash(), self.record.received) {
             return Vec::new();
         }
+        let packing = records.packing.as_ref().filter(|_| self.record.coding == Coding::Lz4);
         let former = records.known.pieces(&self.key, &self.name);
         let (mut values, mut pieces) = (Vec::new(), None);
         let body = if self.length <= INLINE_MAX_BYTES as u64 {
@@ -184,14 +190,16 @@ impl NewRecord {
             };
             let (named, bodies) = cut;
             for (number, piece) in bodies.into_iter().enumerate() {
+                let piece = packing.map_or(piece.clone(), |packing| packing.piece(piece));
                 values.push(made(records.names.of_piece(&self.name, named.id, number), piece));
             }
             let body = RecordBody::Pieces { id: named.id, pieces: named.all.clone() };
             pieces = Some(named);
             body
         };
-        let record = Record { body, ..self.record };
-        values.push(made(self.name.clone(), record::response(&self.key, &record)));
+        let record = record::response(&self.key, &Record { body, ..self.record });
+        let record = packing.map_or(record.clone(), |packing| packing.record(record));
+        values.push(made(self.name.clone(), record));
         if let Some(fields) = &self.varies {
             let varies = record::varies(&self.key, fields);
             let lifetime = self.stays.max(VARIES_STAYS_MIN);

@@ -22,7 +22,7 @@ use larder_remote::Claimed;
 use larder_tier::{CacheKey, FoundValue, IsOfUse, Leading};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::claim::{APART, HELD_FOR, Lease};
+use crate::claim::{Claimant, HELD_FOR, Lease};
 use crate::leads::Ended;
 use crate::record::Found;
 use crate::{HttpCaching, Records};
@@ -87,7 +87,7 @@ impl Records {
                     self.leads.note(Ended::Led);
                     return Leading::Mine(Box::new(lease.fetching(&self.holder, &self.leading)));
                 }
-                (None, Claimed::Held(Some(holder))) if holder != APART => {}
+                (None, Claimed::Held(Some(held))) if matches!(Claimant::of(&held), Claimant::Member(_)) => {}
                 (None, _) => break,
             }
             ended = Ended::Waited;

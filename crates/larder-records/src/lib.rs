@@ -13,10 +13,11 @@
 //! fetch may have missed. No clock of a member says how old it is. A record that is damaged, cut, or of another key is a miss.
 //!
 //! What a response means is `larder-cache`'s; what the server does, `larder-remote`'s; positions in the log are `larder-fleet`'s.
-//! docs/design/records.md has the reasons. Deliberately absent: lists of what lies there, and deletion by names: what was purged is
-//! told by the log, and goes when its time is over.
+//! docs/design/records.md has the reasons. Deliberately absent: deletion by names: what was purged is told by the log,
+//! and goes when its time is over.
 
 mod claim;
+mod coding;
 mod ended;
 mod find;
 #[cfg(feature = "fuzzing")]
@@ -27,7 +28,10 @@ mod known;
 mod late;
 mod lead;
 mod leads;
+mod listing;
 mod name;
+mod outlook;
+mod packing;
 mod random;
 mod reading;
 mod record;
@@ -54,9 +58,11 @@ use larder_tier::VocabularyOf;
 use claim::Fetching;
 use ended::Ended;
 use known::Known;
+pub use larder_tier::outlook::PlaceFacts;
 use late::Late;
 use leads::Leads;
 use name::Names;
+use packing::Packing;
 use reading::Reading;
 use refusals::Refusals;
 use removed::Removed;
@@ -81,6 +87,8 @@ pub struct Records {
     known: Known,
     ended: Ended,
     reading: Reading,
+    /// Where bodies are compressed.
+    packing: Option<Packing>,
     /// What it writes where it fetches for all.
     holder: Bytes,
 }
@@ -103,7 +111,6 @@ impl Records {
         Ok(Arc::new(Self {
             names: Names::new(&settings.prefix, &settings.store),
             late: Late::new(settings.timeout),
-            settings,
             servers: Arc::new(Clients::start(server, names, clock, diagnostics)?),
             clock: clock.clone(),
             standing,
@@ -114,7 +121,9 @@ impl Records {
             known: Known::default(),
             ended: Ended::default(),
             reading: Reading::default(),
-            holder: format!("{:032x}", random::draw().unwrap_or_default()).into(),
+            packing: settings.is_compressed.then(Packing::default),
+            holder: claim::holder(random::draw().unwrap_or_default(), &settings.member),
+            settings,
         }))
     }
 
@@ -131,6 +140,11 @@ impl Records {
     /// Records that were found and not used, by reason.
     pub fn each_refusal(&self, visit: impl FnMut(&'static str, u64)) {
         self.refusals.each(visit);
+    }
+
+    /// Bytes that compression has saved so far. `None`: nothing is compressed.
+    pub fn saved_bytes(&self) -> Option<u64> {
+        self.packing.as_ref().map(Packing::saved)
     }
 
     /// How questions who fetches for all larders have ended.

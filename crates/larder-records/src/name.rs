@@ -18,7 +18,7 @@ use ring::digest::{Context, SHA256};
 
 /// Bytes of a hash in a name.
 const HASH_BYTES: usize = 16;
-/// The format of names and records. Another one is another name space.
+/// The format of names. Another one is another name space.
 const FORMAT: u8 = 1;
 
 /// See the head of the file.
@@ -38,6 +38,19 @@ impl Names {
         push_hash(&mut name, &[key.base(), key.variant()]);
         name.push(b'}');
         name.into()
+    }
+
+    /// What Redis matches with all names of records, and no others.
+    pub(crate) fn pattern_of_records(&self) -> Vec<u8> {
+        let mut pattern = Vec::new();
+        for byte in self.begin.bytes() {
+            if matches!(byte, b'*' | b'?' | b'[' | b']' | b'^' | b'\\') {
+                pattern.push(b'\\');
+            }
+            pattern.push(byte);
+        }
+        pattern.extend_from_slice(b"r:*");
+        pattern
     }
 
     /// Of a response under a key that varies, for requests with these values.
@@ -100,6 +113,8 @@ mod tests {
         );
         assert!(varying.starts_with(&plain) && varying != other && varying.len() == plain.len() + 33);
         assert_eq!(names.of_lease(&plain), text.replace(":r:", ":l:").as_bytes());
+        assert_eq!(names.pattern_of_records(), b"larder:1:main:r:*");
+        assert_eq!(Names::new("a*", "m?").pattern_of_records(), br"a\*:1:m\?:r:*");
         // Nothing can be moved from one part to the next.
         assert_ne!(of("/xh", b"ttp").0, of("/x", b"http").0);
         let piece = text.replace(":r:", ":b:") + ":00000000000000000000000000000007:3";

@@ -2,13 +2,19 @@
 //!
 //! In: a stored response with the position of its fetch, or the bytes of a record. Out: the other. A body of up to [`INLINE_MAX_BYTES`]
 //! is in the record; a longer one lies in pieces beside it, which are written before the record is.
+//! Under LZ4, a body or a piece that is shorter than its length says is compressed, and any other is as it is. The checksum of the frame is over the
+//! bytes that lie there, so damage is found before anything is believed, and before anything is decoded. That of a body or a piece is over
+//! its plain bytes: a record is ready before its pieces are compressed, and it covers the coding too. A coding that is not known is a
+//! format that is not read.
+//! What is told of a record without its body stands in front, so that a listing reads the front alone ([`front`]).
 //! Bytes come from a server that others may write to, and may be anything: reading checks each length and the checksum, and refuses
 //! what this version did not write. All numbers are little-endian.
 //!
 //! ```text
 //!   "lrdr"  format  kind  CRC-32 of all that follows
 //!   base of the key, variant of the key: length and bytes each
-//!   kind 1: log, entry, received (ms), took (ms), head, number of pieces: id, length and CRC-32 of each; else the body
+//!   kind 1: log, entry, received (ms), took (ms), writer, head, coding (0: none, 1: LZ4)
+//!           number of pieces: id, length and CRC-32 of each; else length and CRC-32 of the body, and the body
 //!   kind 2: names of the fields by which the responses under this key vary
 //! ```
 
@@ -19,17 +25,18 @@ use larder_fleet::{Epoch, Position};
 use larder_tier::CacheKey;
 use larder_tier::format::{Put, Take, crc};
 
+use crate::coding::{Coding, PLAIN_MAX_BYTES, packed, unpacked};
 use crate::refusals::Refusal;
 
 /// The longest body that is in the record itself.
 pub(crate) const INLINE_MAX_BYTES: usize = 256 << 10;
 /// The longest piece of a longer one.
-pub(crate) const PIECE_MAX_BYTES: usize = 256 << 10;
+pub(crate) const PIECE_MAX_BYTES: usize = PLAIN_MAX_BYTES;
 /// The largest string that is written: a record with its head and its key.
 pub(crate) const PART_MAX_BYTES: usize = 1 << 20;
 
 const MAGIC: &[u8; 4] = b"lrdr";
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 const RESPONSE: u8 = 1;
 const VARIES: u8 = 2;
 /// Magic, format, kind.
@@ -48,9 +55,13 @@ pub(crate) struct Record {
     pub(crate) received: Duration,
     /// How long its fetch took.
     pub(crate) took: Duration,
+    /// The name of the member that has fetched it: for people.
+    pub(crate) writer: Bytes,
     /// Its head, as `larder-cache` writes it.
     pub(crate) head: Bytes,
-    /// Its body.
+    /// How its body may lie there.
+    pub(crate) coding: Coding,
+    /// Its body, plain.
     pub(crate) body: RecordBody,
 }
 
@@ -75,9 +86,24 @@ impl Piece {
         Some(Self { length, sum: crc(bytes) })
     }
 
-    /// Whether these bytes are it.
-    pub(crate) fn is(self, bytes: &[u8]) -> bool {
-        Self::of(bytes) == Some(self)
+    fn write(self, out: &mut Vec<u8>) {
+        out.put_u32(self.length);
+        out.put_u32(self.sum);
+    }
+
+    fn read(take: &mut Take<'_>) -> Option<Self> {
+        let (length, sum) = (take.u32()?, take.u32()?);
+        (length as usize <= PIECE_MAX_BYTES).then_some(Self { length, sum })
+    }
+
+    /// The plain bytes of what lies there for it. `None`: it is something else.
+    pub(crate) fn open(self, bytes: Bytes, coding: Coding) -> Option<Bytes> {
+        let length = self.length as usize;
+        let plain = match coding {
+            Coding::Lz4 if bytes.len() < length => unpacked(&bytes, length)?,
+            Coding::None | Coding::Lz4 => bytes,
+        };
+        (Self::of(&plain) == Some(self)).then_some(plain)
     }
 }
 
@@ -96,19 +122,20 @@ pub(crate) fn response(key: &CacheKey, record: &Record) -> Bytes {
     out.put_u64(record.position.sequence);
     out.put_u64(millis(record.received));
     out.put_u64(millis(record.took));
+    push(&mut out, &record.writer);
     push(&mut out, &record.head);
+    out.push(record.coding.byte());
     match &record.body {
         RecordBody::Inline(body) => {
             out.put_u32(0);
+            // One that is too long has no checksum that would be right.
+            Piece::of(body).unwrap_or(Piece { length: u32::MAX, sum: 0 }).write(&mut out);
             out.extend_from_slice(body);
         }
         RecordBody::Pieces { id, pieces } => {
             out.put_u32(u32::try_from(pieces.len()).unwrap_or(u32::MAX));
             out.extend_from_slice(&id.to_le_bytes());
-            for Piece { length, sum } in pieces {
-                out.put_u32(*length);
-                out.put_u32(*sum);
-            }
+            pieces.iter().for_each(|piece| piece.write(&mut out));
         }
     }
     end(out)
@@ -146,30 +173,101 @@ pub(crate) fn read(key: &CacheKey, bytes: &Bytes) -> Result<Found, Refusal> {
         None => return Err(Refusal::Damaged),
     }
     match kind {
-        RESPONSE => read_response(bytes, take).map(Found::Response).ok_or(Refusal::Damaged),
+        RESPONSE => read_response(bytes, take).map(Found::Response),
         VARIES => Ok(Found::Varies(bytes.slice_ref(take.0))),
         _ => Err(Refusal::Damaged),
     }
 }
 
-fn read_response(all: &Bytes, mut take: Take<'_>) -> Option<Record> {
-    let position = Position { epoch: Epoch(wide(&mut take)?), sequence: take.u64()? };
-    let received = Duration::from_millis(take.u64()?);
-    let took = Duration::from_millis(take.u64()?);
-    let head = all.slice_ref(block(&mut take)?);
-    let body = match take.u32()? as usize {
-        0 => RecordBody::Inline(all.slice_ref(take.0)),
-        count if count <= PIECES_MAX => {
-            let id = wide(&mut take)?;
-            let piece = |_| Some(Piece { length: take.u32()?, sum: take.u32()? });
-            let pieces: Vec<Piece> = (0..count).map(piece).collect::<Option<_>>()?;
-            let is_right = take.0.is_empty()
-                && pieces.iter().all(|piece| (1..=PIECE_MAX_BYTES).contains(&(piece.length as usize)));
-            is_right.then_some(RecordBody::Pieces { id, pieces })?
+fn read_response(all: &Bytes, mut take: Take<'_>) -> Result<Record, Refusal> {
+    let mut record = read_facts(all, &mut take)?;
+    let coding = record.coding;
+    let body = |mut take: Take<'_>| match take.u32()? as usize {
+        0 => {
+            let piece = Piece::read(&mut take)?;
+            Some(RecordBody::Inline(piece.open(all.slice_ref(take.0), coding)?))
         }
-        _ => return None,
+        count => read_pieces(count, &mut take).filter(|_| take.0.is_empty()),
     };
-    Some(Record { position, received, took, head, body })
+    record.body = body(take).ok_or(Refusal::Damaged)?;
+    Ok(record)
+}
+
+/// Everything but the body.
+fn read_facts(all: &Bytes, take: &mut Take<'_>) -> Result<Record, Refusal> {
+    let mut facts = || {
+        let position = Position { epoch: Epoch(wide(take)?), sequence: take.u64()? };
+        let received = Duration::from_millis(take.u64()?);
+        let took = Duration::from_millis(take.u64()?);
+        let writer = all.slice_ref(block(take)?);
+        let head = all.slice_ref(block(take)?);
+        let (coding, body) = (Coding::None, RecordBody::Inline(Bytes::new()));
+        Some((Record { position, received, took, writer, head, coding, body }, take.u8()?))
+    };
+    let (record, coding) = facts().ok_or(Refusal::Damaged)?;
+    Ok(Record { coding: Coding::of_byte(coding).ok_or(Refusal::Format)?, ..record })
+}
+
+fn read_pieces(count: usize, take: &mut Take<'_>) -> Option<RecordBody> {
+    if count > PIECES_MAX {
+        return None;
+    }
+    let id = wide(take)?;
+    let piece = |_| Piece::read(take).filter(|piece| piece.length > 0);
+    Some(RecordBody::Pieces { id, pieces: (0..count).map(piece).collect::<Option<_>>()? })
+}
+
+/// What the front of a record says, which nothing has verified.
+#[derive(Debug)]
+pub(crate) struct Front {
+    pub(crate) key: CacheKey,
+    /// Without its body.
+    pub(crate) record: Record,
+    pub(crate) body_bytes: u64,
+}
+
+/// What is read of the first bytes under a name.
+#[derive(Debug)]
+pub(crate) enum FrontFound {
+    Response(Box<Front>),
+    /// By which fields others vary.
+    Varies,
+}
+
+/// Reads the first bytes of a record: its checksum is not verified. `None`: it is none, or they are too few.
+pub(crate) fn front(bytes: &Bytes) -> Option<FrontFound> {
+    let mut take = Take(bytes.strip_prefix(&MAGIC[..])?);
+    let (format, kind, _sum) = (take.u8()?, take.u8()?, take.u32()?);
+    if format != FORMAT || kind == VARIES {
+        return (format == FORMAT).then_some(FrontFound::Varies);
+    }
+    let key = CacheKey::of_levels(block(&mut take)?, block(&mut take)?);
+    let record = read_facts(bytes, &mut take).ok()?;
+    let body_bytes = match take.u32()? as usize {
+        0 => u64::from(Piece::read(&mut take)?.length),
+        count => match read_pieces(count, &mut take)? {
+            RecordBody::Pieces { pieces, .. } => pieces.iter().map(|piece| u64::from(piece.length)).sum(),
+            RecordBody::Inline(_) => 0,
+        },
+    };
+    (kind == RESPONSE).then(|| FrontFound::Response(Box::new(Front { key, record, body_bytes })))
+}
+
+/// The same record with its body compressed. `None`: its coding has no such thing, its body lies elsewhere, or that saves too little.
+pub(crate) fn with_packed_body(bytes: &Bytes) -> Option<Bytes> {
+    let FrontFound::Response(front) = front(bytes)? else { return None };
+    if front.record.coding != Coding::Lz4 {
+        return None;
+    }
+    let length = usize::try_from(front.body_bytes).ok()?;
+    let (rest, body) = bytes.split_at_checked(bytes.len().checked_sub(length)?)?;
+    // With pieces, what stands there is no body: the checksum of one says so.
+    let mut piece = Take(rest.get(rest.len().checked_sub(8)?..)?);
+    let piece = Piece::read(&mut piece)?;
+    if Piece::of(body) != Some(piece) {
+        return None;
+    }
+    Some(end([rest, &packed(body)?].concat()))
 }
 
 /// A frame with a right checksum around anything.
@@ -223,86 +321,4 @@ fn millis(duration: Duration) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn key() -> CacheKey {
-        let mut key = CacheKey::new("a.example", "/x?y");
-        key.push_part(b"http");
-        key
-    }
-
-    fn record(body: RecordBody) -> Record {
-        Record {
-            position: Position { epoch: Epoch(u128::MAX - 5), sequence: 77 },
-            received: Duration::from_millis(1_700_000_000_123),
-            took: Duration::from_millis(42),
-            head: Bytes::from_static(b"a head"),
-            body,
-        }
-    }
-
-    fn pieces() -> Vec<Piece> {
-        [&vec![1; PIECE_MAX_BYTES][..], b"a"].map(|bytes| Piece::of(bytes).unwrap()).into()
-    }
-
-    #[test]
-    fn what_was_written_is_read_again() {
-        let inline = RecordBody::Inline(Bytes::from_static(b"a body"));
-        let empty = RecordBody::Inline(Bytes::new());
-        let pieces = RecordBody::Pieces { id: 9, pieces: pieces() };
-        for body in [inline, empty, pieces] {
-            let written = record(body);
-            assert_eq!(read(&key(), &response(&key(), &written)), Ok(Found::Response(written)));
-        }
-        let names = "accept-encoding,accept-language";
-        assert_eq!(read(&key(), &varies(&key(), names)), Ok(Found::Varies(names.into())));
-        let piece = Piece::of(b"0123").unwrap();
-        assert!(piece.is(b"0123") && !piece.is(b"012") && !piece.is(b"0124"));
-        assert_eq!(Piece::of(&vec![0; PIECE_MAX_BYTES + 1]), None);
-    }
-
-    #[test]
-    fn each_flipped_bit_and_each_cut_is_noticed() {
-        let all = [
-            response(&key(), &record(RecordBody::Inline(Bytes::from_static(b"a body")))),
-            response(&key(), &record(RecordBody::Pieces { id: 9, pieces: pieces() })),
-            varies(&key(), "accept-language"),
-        ];
-        for written in all {
-            for bit in 0..written.len() * 8 {
-                let mut flipped = written.to_vec();
-                flipped[bit / 8] ^= 1 << (bit % 8);
-                let is_read = read(&key(), &flipped.into());
-                assert!(matches!(is_read, Err(Refusal::Damaged | Refusal::Format)), "{bit}: {is_read:?}");
-            }
-            for length in 0..written.len() {
-                assert!(read(&key(), &written.slice(..length)).is_err(), "{length}");
-            }
-            let longer: Bytes = [&written[..], b"\0"].concat().into();
-            assert_eq!(read(&key(), &longer), Err(Refusal::Damaged));
-        }
-    }
-
-    #[test]
-    fn the_record_of_another_key_is_not_used() {
-        let mut other = CacheKey::new("a.example", "/x?z");
-        other.push_part(b"http");
-        let written = response(&other, &record(RecordBody::Inline(Bytes::new())));
-        assert_eq!(read(&key(), &written), Err(Refusal::OtherKey));
-    }
-
-    proptest! {
-        #[test]
-        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            // With a right checksum as well.
-            let framed = end([&begin(RESPONSE, &key())[..], &bytes].concat());
-            for bytes in [Bytes::from(bytes), framed] {
-                let _ = read(&key(), &bytes);
-            }
-        }
-    }
-}
+mod tests;

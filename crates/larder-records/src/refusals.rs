@@ -54,6 +54,26 @@ impl Refusal {
     }
 }
 
+impl Refusal {
+    /// The same for people.
+    pub(crate) const fn sentence(self) -> &'static str {
+        match self {
+            Self::Damaged => "It is cut, or its checksum is wrong, or no larder has written it.",
+            Self::Format => "It has a format that this version of larder does not read.",
+            Self::OtherKey => "It is of another URL: both have the same name there.",
+            Self::Position => {
+                "It is of another log of purges, or of a time of which this larder has not read the log."
+            }
+            Self::Invalidated => {
+                "A purge or an unsafe request has named it since it was fetched, or it has ended."
+            }
+            Self::Incomplete => "A piece of its body is not there any more.",
+            Self::Clock => "The clock of the server is not known yet, or was set back.",
+            Self::Busy => "As much is read from Redis at once as may be.",
+        }
+    }
+}
+
 /// Why a response is not shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotShared {

@@ -17,8 +17,12 @@ pub struct RecordsSettings {
     pub prefix: String,
     /// The store's name, which all larders have for it.
     pub store: String,
+    /// What this larder is called in its fleet.
+    pub member: String,
     /// The longest that asking takes, with all its calls. It is the server's setting as well.
     pub timeout: Duration,
+    /// Whether bodies that shrink are written in LZ4. They are read in any case.
+    pub is_compressed: bool,
     /// The largest body, in bytes; [`RECORD_MAX_BYTES`] at most.
     pub max_object: u64,
 }

@@ -1,11 +1,12 @@
 //! How this larder stands in its fleet, as records need it.
 //!
 //! In: numbers of its invalidations, and positions in the fleet's log. Out: one for the other, and a clock that all members have in
-//! common.
+//! common; for people, how it stands.
 
 use std::time::Duration;
 
 use larder_fleet::Position;
+use larder_tier::outlook::PlaceFacts;
 
 /// See the head of the file. Everything is `None` without a lease, and where there is no fleet.
 pub trait Standing: Send + Sync {
@@ -20,4 +21,7 @@ pub trait Standing: Send + Sync {
 
     /// What it would have said when it was set back last; zero where it was not.
     fn clock_set_back_at(&self) -> Duration;
+
+    /// How it stands, for people.
+    fn place(&self) -> Option<PlaceFacts>;
 }

@@ -17,6 +17,7 @@ use larder_observe::Diagnostics;
 use larder_remote::redis::{RedisPlace, RedisSettings};
 use larder_remote::{Address, SystemNames};
 use larder_testkit::redis::RedisServer;
+use larder_tier::outlook::PlaceFacts;
 use larder_tier::{Ask, Asked, CacheKey, Find, Leading};
 
 use crate::known::Pieces;
@@ -45,6 +46,11 @@ impl Standing for Place {
     fn clock_set_back_at(&self) -> Duration {
         Duration::ZERO
     }
+
+    fn place(&self) -> Option<PlaceFacts> {
+        let left = if self.0.load(Ordering::Relaxed) { None } else { Some(Duration::ZERO) };
+        Some(PlaceFacts { member: "web-1".to_owned(), position: Some((EPOCH.0, 0)), left })
+    }
 }
 
 struct Fixture {
@@ -63,7 +69,9 @@ impl Fixture {
         let settings = RecordsSettings {
             prefix: "larder".to_owned(),
             store: "main".to_owned(),
+            member: "web-1".to_owned(),
             timeout,
+            is_compressed: false,
             max_object: RECORD_MAX_BYTES,
         };
         let server = RedisSettings {
@@ -165,16 +173,16 @@ async fn a_claim_is_one_larders_and_is_given_back_or_says_that_each_fetches() {
     lease.fails();
     drop(lease);
     let claim = fixture.claims().remove(0);
-    until("each fetches", || fixture.redis.raw().get(&claim).as_deref() == Some("each")).await;
+    until("each fetches", || fixture.redis.raw().get(&claim).as_deref() == Some("each failed")).await;
     assert!((1..=2000).contains(&fixture.redis.raw().left(&claim)));
     assert!(matches!(fixture.lead().await, Leading::Alone));
     fixture.redis.raw().delete(&claim);
     let Leading::Mine(lease) = fixture.lead().await else { panic!("nobody else has it") };
     lease.sees_head(Duration::from_millis(500), Some(10));
-    until("each fetches", || fixture.redis.raw().get(&claim).as_deref() == Some("each")).await;
+    until("each fetches", || fixture.redis.raw().get(&claim).as_deref() == Some("each no")).await;
     assert!((2001..=10_000).contains(&fixture.redis.raw().left(&claim)));
     drop(lease);
-    assert_eq!(fixture.redis.raw().get(&claim).as_deref(), Some("each"));
+    assert_eq!(fixture.redis.raw().get(&claim).as_deref(), Some("each no"));
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! What people are told of records: whether a response is shared, and why not. Nothing here can be listed.
+//! What people are told of records: whether a response is shared, and why not. No walk through a store meets what lies here: people
+//! who ask for that get it in pages of its own (`listing.rs`).
 //!
 //! **Invariant**: a walk through everything that is stored learns that there is more than it has seen. So no predicate is forgotten
 //! that a record may still have to be compared with.

@@ -4,6 +4,7 @@
 //! runtime, because a connection belongs to the runtime that polls it. A name becomes a key that the server takes.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ use crate::client::{Claimed, Client, Found, LookedUp};
 use crate::error::{Failure, RemoteError, Unfit};
 use crate::metrics::ServerReport;
 use crate::queue::{MadeValue, Offered};
+use crate::redis::{KeyspaceBounds, KeyspaceCursor, KeyspacePage};
+use crate::server::ServerOutlook;
 use crate::settings::RemoteSettings;
 use crate::store::RemoteStore;
 
@@ -131,9 +134,33 @@ impl Clients {
         self.store.expose(store, out);
     }
 
+    /// How many servers there are, as far as is known.
+    pub fn servers(&self) -> usize {
+        self.store.servers()
+    }
+
+    /// A page of the names at one of them, by its number. `None` where it is no Redis, or there is none of this number.
+    ///
+    /// # Cancel safety
+    /// Dropping it closes its connection.
+    pub async fn keyspace(
+        &self,
+        number: usize,
+        pattern: &[u8],
+        from: KeyspaceCursor,
+        bounds: KeyspaceBounds,
+    ) -> Option<io::Result<KeyspacePage>> {
+        self.store.keyspace(number, pattern, from, bounds).await
+    }
+
     /// All of them, in words.
     pub fn told(&self) -> Vec<String> {
         self.store.told()
+    }
+
+    /// How the server is doing that has a name. `None` where it is not known which one that is.
+    pub fn outlook(&self, name: &Bytes) -> Option<ServerOutlook> {
+        self.store.outlook(&self.store.key(name.clone()))
     }
 
     /// The one that has a name, in words.

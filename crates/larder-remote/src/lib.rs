@@ -61,5 +61,6 @@ pub use key::RemoteKey;
 pub use metrics::ServerReport;
 pub use queue::{Deletion, MadeValue, Offered};
 pub use reply::Ttl;
+pub use server::ServerOutlook;
 pub use settings::RemoteSettings;
 pub use store::RemoteStore;

@@ -94,7 +94,10 @@ async fn run(server: Arc<Server>, dialer: Arc<Dialer>, limits: Limits, mut asks:
             continue;
         }
         match timeout_at(Instant::now() + limits.answer(), dialer.open()).await {
-            Ok(Ok(session)) => session.converse(&server, first, &mut asks).await,
+            Ok(Ok(session)) => {
+                let _open = server.connected();
+                session.converse(&server, first, &mut asks).await;
+            }
             Ok(Err(error)) => fail_all(&server, first, &mut asks, &error.to_string()),
             Err(_) => fail_all(&server, first, &mut asks, "no reply came in time"),
         }

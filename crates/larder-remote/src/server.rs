@@ -4,6 +4,8 @@
 //! the breaker and each closing, once.
 
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use larder_observe::Diagnostics;
 use tokio::time::Instant;
@@ -13,6 +15,19 @@ use crate::error::Failure;
 use crate::label::Label;
 use crate::metrics::Counters;
 
+/// How a server is doing, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerOutlook {
+    /// What it is and where, in words.
+    pub told: String,
+    /// The slot of the key that was asked about, in a cluster.
+    pub slot: Option<u16>,
+    /// Connections of this process that are open: of its workers, and of what writes.
+    pub connections: usize,
+    /// The time to the next probe, while the breaker is open: nothing is asked until then.
+    pub probe_in: Option<Duration>,
+}
+
 /// State of a server that workers share.
 pub(crate) struct Server {
     /// What it is, as messages call it: also their kind.
@@ -20,13 +35,25 @@ pub(crate) struct Server {
     label: Label,
     breaker: Breaker,
     counters: Counters,
+    /// Connections that are open.
+    connections: AtomicUsize,
     diagnostics: Diagnostics,
+}
+
+/// A connection that is open, for as long as this is kept.
+#[derive(Debug)]
+pub(crate) struct OpenConnection<'a>(&'a Server);
+
+impl Drop for OpenConnection<'_> {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Server {
     pub(crate) fn new(kind: &'static str, label: Label, diagnostics: Diagnostics) -> Self {
         let (breaker, counters) = (Breaker::default(), Counters::default());
-        Self { kind, label, breaker, counters, diagnostics }
+        Self { kind, label, breaker, counters, connections: AtomicUsize::new(0), diagnostics }
     }
 
     /// What it is: `memcached` or `redis`.
@@ -50,6 +77,23 @@ impl Server {
 
     pub(crate) fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// A connection is open from now on.
+    pub(crate) fn connected(&self) -> OpenConnection<'_> {
+        self.connections.fetch_add(1, Ordering::Relaxed);
+        OpenConnection(self)
+    }
+
+    /// How it is doing; `slot` is that of the key that it was asked about.
+    pub(crate) fn outlook(&self, slot: Option<u16>) -> ServerOutlook {
+        let probe_at = self.breaker.probe_at();
+        ServerOutlook {
+            told: self.told(),
+            slot,
+            connections: self.connections.load(Ordering::Relaxed),
+            probe_in: probe_at.map(|at| at.saturating_duration_since(Instant::now())),
+        }
     }
 
     pub(crate) fn may_ask(&self) -> bool {

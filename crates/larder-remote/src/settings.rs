@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use larder_http::time::WallTime;
+use larder_observe::Diagnostics;
 
 use crate::address::{Address, Resolve};
 use crate::ask::Answer;
@@ -17,7 +18,7 @@ use crate::key::RemoteKey;
 use crate::label::Label;
 use crate::memcached::{Codings, MemcachedSettings, Ring, expires as memcached_expires};
 use crate::protocol::Protocol;
-use crate::redis::{Cluster, Dial, NODES_MAX, Redirect, RedisSettings, expires as redis_expires};
+use crate::redis::{Cluster, Dial, NODES_MAX, Redirect, RedisSettings, expires as redis_expires, slot_of};
 use crate::reply::Reply;
 
 /// The settings of one store.
@@ -44,6 +45,14 @@ impl KeyPlaces {
         match self {
             Self::Ring(ring) => Some(ring.place(key)),
             Self::Cluster(cluster) => cluster.node_of(key),
+        }
+    }
+
+    /// The slot of a key, in a cluster.
+    pub(crate) fn slot(&self, key: &[u8]) -> Option<u16> {
+        match self {
+            Self::Ring(_) => None,
+            Self::Cluster(_) => Some(slot_of(key)),
         }
     }
 
@@ -75,7 +84,11 @@ pub(crate) struct Terms {
 }
 
 impl RemoteSettings {
-    pub(crate) fn into_terms(self, names: &Arc<dyn Resolve>) -> Result<Terms, RemoteError> {
+    pub(crate) fn into_terms(
+        self,
+        names: &Arc<dyn Resolve>,
+        diagnostics: &Diagnostics,
+    ) -> Result<Terms, RemoteError> {
         match self {
             Self::Memcached(settings) => {
                 settings.check()?;
@@ -95,7 +108,7 @@ impl RemoteSettings {
                 })
             }
             Self::Redis(settings) => {
-                let dial = Arc::new(Dial::new(&settings, &[], Arc::clone(names))?);
+                let dial = Arc::new(Dial::new(&settings, &[], Arc::clone(names), diagnostics)?);
                 let (servers, placement) = match dial.cluster() {
                     None => {
                         let label = Label::Fixed(settings.place.to_string());

@@ -4,6 +4,7 @@
 //! its own writes, and probes servers that fail. It ends with the last handle, after what can still be written.
 
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,7 @@ use tokio::task::JoinSet;
 
 use crate::address::Resolve;
 use crate::deadline::Limits;
-use crate::error::RemoteError;
+use crate::error::{Failure, RemoteError};
 use crate::key::RemoteKey;
 use crate::label::Label;
 use crate::link::Link;
@@ -24,7 +25,8 @@ use crate::metrics::{ServerReport, Write};
 use crate::probe::probe;
 use crate::protocol::{Dialer, Protocol};
 use crate::queue::{Confirm, Deletion, Job, MadeValue, Make, Offered, Queue};
-use crate::server::Server;
+use crate::redis::{KeyspaceBounds, KeyspaceCursor, KeyspacePage, keyspace};
+use crate::server::{Server, ServerOutlook};
 use crate::settings::{KeyPlaces, RemoteSettings, Terms};
 use crate::writer::{Routes, write};
 
@@ -63,7 +65,7 @@ impl RemoteStore {
         clock: Clock,
         diagnostics: &Diagnostics,
     ) -> Result<Arc<Self>, RemoteError> {
-        let mut terms = settings.into_terms(&names)?;
+        let mut terms = settings.into_terms(&names, diagnostics)?;
         let servers = std::mem::take(&mut terms.servers);
         let member = |(label, protocol): (Label, Protocol)| QueuedServer {
             server: Arc::new(Server::new(terms.kind, label, diagnostics.clone())),
@@ -217,6 +219,32 @@ impl RemoteStore {
         self.member(key).is_some_and(|member| member.server.may_ask())
     }
 
+    /// How many servers there are: of a cluster, nodes that have been known so far.
+    pub fn servers(&self) -> usize {
+        self.known().len()
+    }
+
+    /// A page of the names at one of them, by its number. `None` where it is no Redis, or there is none of this number.
+    ///
+    /// # Cancel safety
+    /// Dropping it closes its connection.
+    pub async fn keyspace(
+        &self,
+        number: usize,
+        pattern: &[u8],
+        from: KeyspaceCursor,
+        bounds: KeyspaceBounds,
+    ) -> Option<io::Result<KeyspacePage>> {
+        let member = self.known().get(number)?;
+        if !member.server.may_ask() {
+            return Some(Err(io::Error::other(Failure::Skipped.to_string())));
+        }
+        match &member.dialer.protocol {
+            Protocol::Redis(dial) => Some(keyspace(dial, pattern, from, bounds).await),
+            Protocol::Memcached(..) => None,
+        }
+    }
+
     /// All servers in words, in the order of the settings: what they are, and where.
     pub fn told(&self) -> Vec<String> {
         self.known().iter().map(|member| member.server.told()).collect()
@@ -225,6 +253,12 @@ impl RemoteStore {
     /// The server of `key`, in words.
     pub fn told_of(&self, key: &RemoteKey) -> Option<String> {
         self.member(key).map(|member| member.server.told())
+    }
+
+    /// How the server of `key` is doing. `None` where it is not known which has it.
+    pub fn outlook(&self, key: &RemoteKey) -> Option<ServerOutlook> {
+        let slot = self.terms.placement.slot(key.as_bytes());
+        self.member(key).map(|member| member.server.outlook(slot))
     }
 
     /// The figures of all servers, in the order of the settings.

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use larder_cache::{CachePolicy, StoredHead};
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
+use larder_tier::outlook::RecordOutlook;
 use larder_tier::{Asked, FetchedRecord, FoundValue, IsOfUse, Lead, Leading};
 use tokio::time::{Instant, timeout_at};
 
@@ -203,6 +204,21 @@ impl Store {
     /// Whether it is asked only where a request would go to the origin.
     pub fn asks_for_records(&self) -> bool {
         self.anew().is_some_and(|(tier, _)| tier.holds_records())
+    }
+
+    /// What a tier has for `request` of what larders share, and how it stands to its server, for people. `None` where it has no such tier, or
+    /// would not ask it.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn outlook(
+        &self,
+        key: &CacheKey,
+        (request, policy): (&RequestHead, &CachePolicy),
+        is_of_use: &IsOfUse<'_, StoredHead>,
+    ) -> Option<RecordOutlook> {
+        let (tier, _) = self.anew().filter(|(tier, _)| tier.may_ask(request, policy))?;
+        tier.outlook(key, request, is_of_use).await
     }
 
     /// Whom it asks, in words.

@@ -31,6 +31,7 @@ pub mod whereabouts;
 
 pub use ask::Led;
 pub use audience::Audience;
+pub use larder_tier::outlook;
 pub use larder_tier::{
     Budget, CacheKey, IsOfUse, Lead, Note, Reservation, TargetUri, budget, descriptors, key, rank, template,
 };

@@ -25,6 +25,7 @@ use crate::store::Store;
 use crate::stored::StoredResponse;
 use crate::tier::StoreTier;
 use larder_tier::cursor::NoCursor;
+use larder_tier::shared_page::SharedEntry;
 use larder_tier::tier::{ListedEntry, ListedHead};
 use larder_tier::{Candidate, LoadedContent};
 
@@ -71,15 +72,22 @@ pub struct ListedResponse {
     pub disks: SmallVec<[PathBuf; 2]>,
     /// The plain file that it is.
     pub file: Option<PlainFile>,
+    /// Whether it lies where larders share it.
+    pub is_shared: bool,
+    /// Whether it is not used here: it is shared, and this larder cannot judge it, or has removed it.
+    pub is_void: bool,
     source: Source,
 }
 
+pub use larder_tier::shared_page::{NoSharedPage, SharedBounds, SharedPage};
 pub use larder_tier::tier::PlainFile;
 
 #[derive(Debug)]
 enum Source {
     Memory(Arc<StoredResponse>),
     Tier(Box<dyn Candidate>),
+    /// What larders share is not opened.
+    Shared,
 }
 
 impl ListedResponse {
@@ -199,12 +207,33 @@ impl Store {
         entries
     }
 
+    /// A page of what larders share in a tier, for people; `from` is where one before ended. `None` where the store has no such tier.
+    ///
+    /// # Cancel safety
+    /// May be dropped at any time.
+    pub async fn list_shared(
+        &self,
+        from: Option<&str>,
+        bounds: SharedBounds,
+        wanted: &(dyn Fn(&[u8]) -> bool + Send + Sync),
+    ) -> Option<Result<SharedPage<ListedResponse>, NoSharedPage>> {
+        let (tier, _) = self.anew()?;
+        let page = match tier.shared_page(from, bounds, wanted).await? {
+            Ok(page) => page,
+            Err(why) => return Some(Err(why)),
+        };
+        let SharedPage { entries, unreadable, looked_at, names, next } = page;
+        let entries = entries.into_iter().filter_map(shared).collect();
+        Some(Ok(SharedPage { entries, unreadable, looked_at, names, next }))
+    }
+
     /// The body of an entry, from wherever it lies; `None` where it is gone or damaged.
     ///
     /// # Cancel safety
     /// May be dropped at any time.
     pub async fn body_of(&self, entry: &ListedResponse) -> Option<Body> {
         match &entry.source {
+            Source::Shared => None,
             Source::Memory(stored) => stored.body.content(0..stored.body.length()),
             Source::Tier(candidate) => match candidate.load(&entry.key).await.ok()?.content {
                 LoadedContent::Inline(bytes) => Some(bytes.into()),
@@ -229,6 +258,8 @@ impl Store {
             is_in_memory: stored.body.is_in_memory(),
             disks,
             file: None,
+            is_shared: false,
+            is_void: false,
             source: Source::Memory(stored),
         })
     }
@@ -262,9 +293,31 @@ impl Store {
             number,
             is_in_memory: false,
             file,
+            is_shared: false,
+            is_void: false,
             source: Source::Tier(at),
         })
     }
+}
+
+/// What larders share, listed.
+fn shared(of: SharedEntry<StoredHead>) -> Option<ListedResponse> {
+    let SharedEntry { key, head, body_bytes, number } = of;
+    let (scheme, authority) = recall::origin(&key)?;
+    Some(ListedResponse {
+        key,
+        scheme,
+        authority,
+        head: Arc::new(head),
+        body_bytes,
+        number: number.unwrap_or_default(),
+        is_in_memory: false,
+        disks: SmallVec::new(),
+        file: None,
+        is_shared: true,
+        is_void: number.is_none(),
+        source: Source::Shared,
+    })
 }
 
 impl fmt::Display for Cursor {

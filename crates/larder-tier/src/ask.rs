@@ -13,6 +13,8 @@ use larder_http::message::RequestHead;
 
 use crate::fill::BoxFuture;
 use crate::key::CacheKey;
+use crate::outlook::RecordOutlook;
+use crate::shared_page::{SharedBounds, SharedPageOf};
 use crate::vocabulary::Vocabulary;
 
 /// Whether a response with a head, which counts here as fetched after a number, is of use: nothing that was invalidated since ends it.
@@ -68,6 +70,32 @@ pub trait Ask<V: Vocabulary> {
         _is_of_use: &'a IsOfUse<'a, V::Head>,
     ) -> BoxFuture<'a, Leading<V>> {
         Box::pin(std::future::ready(Leading::Alone))
+    }
+
+    /// What it has for `request`, and how it stands to its server, for people. Nothing is claimed, and nothing of it counts as use.
+    ///
+    /// # Cancel safety
+    /// Dropped, what comes is for nobody.
+    fn outlook<'a>(
+        &'a self,
+        _key: &'a CacheKey,
+        _request: &'a RequestHead,
+        _is_of_use: &'a IsOfUse<'a, V::Head>,
+    ) -> BoxFuture<'a, Option<RecordOutlook>> {
+        Box::pin(std::future::ready(None))
+    }
+
+    /// The next responses that larders share in it, for people. Nothing of it counts as use here. `None`: it has none.
+    ///
+    /// # Cancel safety
+    /// Dropped, what comes is for nobody.
+    fn shared_page<'a>(
+        &'a self,
+        _from: Option<&'a str>,
+        _bounds: SharedBounds,
+        _wanted: &'a (dyn Fn(&[u8]) -> bool + Send + Sync),
+    ) -> BoxFuture<'a, SharedPageOf<V::Head>> {
+        Box::pin(std::future::ready(None))
     }
 
     /// Whether nothing under the base of `key` was invalidated since what has this ticket was asked for. Under the lock of a

@@ -5,7 +5,6 @@
 //! which others write as well, [`Invalidate`] for what is not to be used again, [`Inspect`], and [`Run`].
 //! Nothing here is asked for a hit in memory. What is asked under the memory's locks says so, and waits for nothing.
 
-use std::borrow::Cow;
 use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,6 +21,7 @@ use crate::backlog::Backlog;
 use crate::cursor::NoCursor;
 use crate::entry::{Candidate, Entry, InMemory, Look, Memo};
 use crate::fill::{BoxFuture, Fill, StoredChunk};
+pub use crate::held_back::HeldBack;
 use crate::key::CacheKey;
 use crate::metrics::Visit;
 use crate::note::{Needed, Note};
@@ -240,20 +240,6 @@ pub trait Invalidate {
     ) -> Result<(), Failure> {
         Ok(())
     }
-}
-
-/// Why a response is in memory alone although there is more behind it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeldBack {
-    /// The fixed word.
-    pub token: &'static str,
-    /// A sentence for people.
-    pub sentence: Cow<'static, str>,
-}
-
-impl HeldBack {
-    /// It waits to be written.
-    pub const QUEUED: Self = Self { token: "queued", sentence: Cow::Borrowed("It waits to be written.") };
 }
 
 /// A plain file that stands for a response.

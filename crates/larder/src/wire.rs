@@ -25,6 +25,7 @@ mod assembly;
 pub(crate) mod fleet;
 mod listener;
 mod matching;
+mod member;
 mod origin;
 mod policy;
 mod records;
@@ -257,8 +258,7 @@ impl Wiring {
     }
 
     fn draft_stores(&self, config: &Config, shares: &Shares) -> Result<Vec<(String, DraftStore)>, WireError> {
-        let membership = config.membership();
-        let prefix = membership.as_ref().map_or("", |(fleet, _)| fleet.prefix.as_str());
+        let fleet = config.membership().map(|(fleet, _)| fleet).unwrap_or_default();
         let store = |(number, (declared, store)): (usize, &(larder_config::Name, larder_config::Store))| {
             let (name, open_files) = (declared.as_str(), shares.of_store(number));
             let open = self.known(name).map(|known| (Arc::clone(&known.store), known.remote.clone()));
@@ -269,7 +269,7 @@ impl Wiring {
                 diagnostics: &self.diagnostics,
                 open_files,
                 standing: &self.standing,
-                prefix,
+                fleet: &fleet,
             };
             let drafted = DraftStore::of(name, store, open, hosts, &surroundings)?;
             Ok((name.to_owned(), drafted))

@@ -11,10 +11,13 @@ use crate::sections::values::ValueSettings;
 use crate::value::media::MediaType;
 use crate::value::redis_url::ONE_SERVER;
 use crate::value::value_key::ValueKey;
-use crate::value::words::ValueFormat;
+use crate::value::words::{RecordCoding, ValueFormat};
 
 /// Keys that say something of values alone.
 const OF_VALUES: [&str; 3] = ["near", "default_type", "write"];
+
+/// A key that says something of records alone.
+const OF_RECORDS: &str = "compress";
 
 /// What to write instead.
 const HINT: &str = "without `key` and `format` the store has responses that larders share; for values that an application writes, say how it names \
@@ -23,7 +26,7 @@ const HINT: &str = "without `key` and `format` the store has responses that lard
 section! {
     /// Responses that several larders share through Redis or Valkey: `redis = { url = "redis://127.0.0.1:6379/0" }`, or the URL alone. With
     /// `key` or `format`, values that an application keeps there: `redis = { url = "redis://127.0.0.1:6379/0", key = "page:{host}{target}" }`.
-    /// `near`, `default_type` and `write` are for such values.
+    /// `near`, `default_type` and `write` are for such values, `compress` is for responses that larders share.
     pub(crate) struct RedisTable in "`[stores.NAME.redis]`" {
         /// How the key of a value is made of a request, for values of an application.
         key: ValueKey = "{target}", why "What nginx's `$request_uri` is, and the simplest that an application can make.";
@@ -35,6 +38,9 @@ section! {
         near: Duration = "1s", in "0s" ..= "1h", why "A value that changes shows within a second, and a crowd costs Redis one request a second.";
         /// How long a look-up may take, connecting included. What takes longer is a miss, and the origin is asked.
         timeout: Duration = "200ms", in "5ms" ..= "10s", why "A server that hangs must not be felt for long. One that is well answers in less than a millisecond.";
+        /// How larders write the bodies of shared responses: `"none"` as they are, `"lz4"` compressed where that saves an eighth at least. All larders
+        /// read both.
+        compress: RecordCoding = "none", why "It costs each larder time, and pays where the memory of Redis is what is short.";
         /// The type of bodies, under `format = "body"`.
         default_type: MediaType = "application/octet-stream", why "What no browser shows as a page by mistake.";
         /// Write there what the origin gave, too, where a value can stand for it.
@@ -52,6 +58,8 @@ pub struct Redis {
     pub server: RedisServer,
     /// How long a look-up may take.
     pub timeout: Duration,
+    /// How the bodies of records are written.
+    pub compress: RecordCoding,
     /// How values of an application are named, read and written. `None`: larders keep records of their own there.
     pub values: Option<ValueSettings>,
 }
@@ -66,7 +74,7 @@ impl Setting for Redis {
             Value::Table(table) => {
                 let is_of_application = ["key", "format"].iter().any(|key| table.get(key).is_some());
                 let read = RedisTable::read(node, at, reading)?;
-                let RedisTable { server, key, format, near, timeout, default_type, write } = read;
+                let RedisTable { server, key, format, near, timeout, compress, default_type, write } = read;
                 if !is_of_application {
                     for name in OF_VALUES {
                         if let Some(said) = table.get(name) {
@@ -80,12 +88,19 @@ impl Setting for Redis {
                         }
                     }
                 }
+                if let Some(said) = table.get(OF_RECORDS).filter(|_| is_of_application) {
+                    let at = At::Key(at, OF_RECORDS);
+                    let problem =
+                        reading.problem(&said.place, &at, "it has no meaning with `key` or `format`");
+                    reading.refuse(problem.hint("values of an application are written as they are"));
+                }
                 let values = ValueSettings { key, format, near, timeout, default_type, write };
-                Some(Self { server: server.server()?, timeout, values: is_of_application.then_some(values) })
+                let values = is_of_application.then_some(values);
+                Some(Self { server: server.server()?, timeout, compress, values })
             }
             Value::Text(_) => {
-                let RedisTable { timeout, .. } = Fallback::Absent.value();
-                Some(Self { server: RedisServer::read(node, at, reading)?, timeout, values: None })
+                let RedisTable { timeout, compress, .. } = Fallback::Absent.value();
+                Some(Self { server: RedisServer::read(node, at, reading)?, timeout, compress, values: None })
             }
             _ => {
                 let hint = matches!(node.value, Value::List(_)).then(|| ONE_SERVER.to_owned());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::{Redis, RedisPassword, RedisPlace, RedisServer, ValueFormat, ValueSettings};
+use crate::{RecordCoding, Redis, RedisPassword, RedisPlace, RedisServer, ValueFormat, ValueSettings};
 
 /// One site for `example.com` that uses the store `values`.
 const SITE: &str = "[origins.app]\nservers = \"http://127.0.0.1:3000\"\n[[site]]\nhosts = [\"example.com\"]\n\
@@ -77,6 +77,20 @@ fn a_url_alone_is_for_responses_that_larders_share() {
         good(&format!("fleet = {{ redis = \"redis://log\" }}\n{}", config("redis = \"redis://cache\"")));
     assert_eq!(own.config.membership().unwrap().1.to_string(), "redis://log:6379/0");
     assert!(good(SITE_ALONE).config.membership().is_none());
+}
+
+#[test]
+fn bodies_of_shared_responses_are_compressed_by_choice() {
+    let compress = |said: &str| read(&format!("redis = {{ url = \"redis://cache\"{said} }}")).compress;
+    assert_eq!((compress(""), compress(", compress = \"lz4\"")), (RecordCoding::None, RecordCoding::Lz4));
+    let url = "url = \"redis://cache\"";
+    for (said, told) in [
+        ("compress = \"lz4\", key = \"{target}\"", "compress: it has no meaning with `key` or `format`"),
+        ("compress = \"lz5\"", "did you mean \"lz4\"?"),
+    ] {
+        let printed = printed(&config(&format!("redis = {{ {url}, {said} }}")));
+        assert!(printed.contains(told), "{printed}");
+    }
 }
 
 #[test]

@@ -256,6 +256,18 @@ words! {
 }
 
 words! {
+    /// How the bodies of shared responses lie in Redis.
+    #[derive(Default)]
+    pub enum RecordCoding {
+        /// As they are.
+        #[default]
+        None = "none",
+        /// In LZ4, where that saves something.
+        Lz4 = "lz4",
+    }
+}
+
+words! {
     /// What a value in another program's memory is.
     #[derive(Default)]
     pub enum ValueFormat {

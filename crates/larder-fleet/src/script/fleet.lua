@@ -6,13 +6,19 @@
 --   attached EPOCH LAST FLOOR SETTLED ROW...   rows LAST ROW...   appended FIRST ROW...   entries FLOOR ENTRY...   left   lost WHAT
 --   ROW: incarnation, beat, lease ("-": none), applied, name    ENTRY: sequence, id, by, what
 --
--- In the hash: `settled` (1: nobody has a lease still from before this epoch), `epoch`, `server` (whose epoch it is), `last` (the number of the last entry), `beats` (renewals of all members), and
--- for each member `m:INCARNATION` with "BEAT LEASE APPLIED NAME". An entry of the stream has the id NUMBER-0.
+-- In the hash: `bytes` (of all entries of this epoch, also those that are not kept any more), `settled` (1: nobody has a lease still from before this epoch), `epoch`, `server` (whose epoch it is), `last` (the number of the last entry), `beats` (renewals of all members), and
+-- for each member `m:INCARNATION` with "BEAT LEASE APPLIED NAME". An entry of the stream has the id NUMBER-0, and in `sum` the bytes of all before it.
 
 local fleet, log = KEYS[1], KEYS[2]
 local call = ARGV[1]
 -- Of what the entries of one reply say.
 local BYTES_MAX = 1024 * 1024
+-- What an entry takes beside what it says.
+local ENTRY_BYTES = 128
+-- The server is not asked for its own limit before the log has so many bytes.
+local SMALL_BYTES = 64 * 1024
+-- The part of the server's memory that the log may take.
+local PART = 16
 
 -- Another one after each start and each promotion.
 local function identity()
@@ -73,6 +79,30 @@ local function add_rows(reply)
         end
     end
     return reply
+end
+
+-- The bytes of all entries before this one. A former version did not count them.
+local function sum_before(sequence)
+    local at = number(sequence) .. '-0'
+    local entry = redis.call('XRANGE', log, at, at)[1]
+    return tonumber(entry and entry[2][8] or '0')
+end
+
+-- Where the log has more than `most` bytes, or than its part of the server's memory, the older half goes, and the floor follows. The
+-- newest entry stays.
+local function cut(newest, sum, most)
+    local low, high = floor() + 1, newest
+    local used = sum - sum_before(low)
+    if used <= math.min(SMALL_BYTES, most) then return end
+    local limit = tonumber(string.match(redis.call('INFO', 'memory'), 'maxmemory:(%d+)') or '0')
+    if limit > 0 then most = math.min(most, limit / PART) end
+    if used <= most then return end
+    -- The first entry from which on there is no more than a half.
+    while low < high do
+        local middle = math.floor((low + high) / 2)
+        if sum - sum_before(middle) <= most / 2 then high = middle else low = middle + 1 end
+    end
+    redis.call('XTRIM', log, 'MINID', number(low) .. '-0')
 end
 
 local function put_row(incarnation, beat, lease, applied, name)
@@ -151,13 +181,14 @@ end
 if call == 'append' then
     put_row(incarnation, tonumber(beat), lease, applied, name)
     local kept, first = ARGV[6], last() + 1
-    local sequence = first
-    for at = 7, #ARGV, 2 do
+    local sequence, sum = first, tonumber(field('bytes') or '0')
+    for at = 8, #ARGV, 2 do
         redis.call('XADD', log, 'MAXLEN', kept, number(sequence) .. '-0',
-            'id', ARGV[at], 'by', incarnation, 'what', ARGV[at + 1])
-        sequence = sequence + 1
+            'id', ARGV[at], 'by', incarnation, 'what', ARGV[at + 1], 'sum', number(sum))
+        sequence, sum = sequence + 1, sum + #ARGV[at + 1] + ENTRY_BYTES
     end
-    redis.call('HSET', fleet, 'last', number(sequence - 1))
+    redis.call('HSET', fleet, 'last', number(sequence - 1), 'bytes', number(sum))
+    if sequence > first then cut(sequence - 1, sum, tonumber(ARGV[7])) end
     return add_rows({ 'appended', number(first) })
 end
 

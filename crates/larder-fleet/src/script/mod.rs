@@ -18,6 +18,8 @@ pub const SCRIPT: &str = include_str!("fleet.lua");
 
 /// Entries that the log keeps.
 const ENTRIES_MAX: u64 = 65_536;
+/// Bytes that the log keeps, where a sixteenth of the server's memory is not less. Beyond, its older half goes.
+const BYTES_MAX: u64 = 32 << 20;
 /// Entries of one reply.
 const READ_MAX: u64 = 256;
 /// Members of one reply.
@@ -48,10 +50,10 @@ pub struct Malformed;
 
 /// What the script is run with, beside its keys.
 pub fn arguments<W: AsRef<[u8]>>(call: &LogCall<W>) -> Vec<Vec<u8>> {
-    kept_to(call, ENTRIES_MAX)
+    kept_to(call, (ENTRIES_MAX, BYTES_MAX))
 }
 
-fn kept_to<W: AsRef<[u8]>>(call: &LogCall<W>, entries_max: u64) -> Vec<Vec<u8>> {
+fn kept_to<W: AsRef<[u8]>>(call: &LogCall<W>, (entries_max, bytes_max): (u64, u64)) -> Vec<Vec<u8>> {
     match call {
         LogCall::Attach { fresh, name, incarnation, lease, from } => {
             let lease = lease.map_or_else(|| "-".to_owned(), |lease| lease.as_millis().to_string());
@@ -75,7 +77,8 @@ fn kept_to<W: AsRef<[u8]>>(call: &LogCall<W>, entries_max: u64) -> Vec<Vec<u8>> 
         LogCall::Append { epoch, incarnation, applied, purges } => {
             let [sequence, id] = place_words(*applied);
             let (epoch, incarnation) = (hex(epoch.0), hex(incarnation.0));
-            let mut all = words(["append", &epoch, &incarnation, &sequence, &id, &entries_max.to_string()]);
+            let [entries_max, bytes_max] = [entries_max, bytes_max].map(|most| most.to_string());
+            let mut all = words(["append", &epoch, &incarnation, &sequence, &id, &entries_max, &bytes_max]);
             for (id, what) in purges {
                 all.push(hex(id.0).into_bytes());
                 all.push(what.as_ref().to_vec());

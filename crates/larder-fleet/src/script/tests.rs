@@ -152,7 +152,7 @@ impl Pair {
     fn ask_both(&mut self, call: LogCall<What>) -> &'static str {
         let Keys { hash, log } = &self.keys;
         let mut command = words(["EVAL", SCRIPT, "2", hash, log]);
-        command.extend(kept_to(&call, KEPT));
+        command.extend(kept_to(&call, (KEPT, BYTES_MAX)));
         let command: Vec<&[u8]> = command.iter().map(Vec::as_slice).collect();
         let said = self.raw.ask_list(&command).unwrap_or_else(|error| panic!("{call:?}: {error}"));
         let said: LogReply<What> = reply(&said).unwrap_or_else(|_| panic!("{call:?}: {said:?}"));
@@ -231,6 +231,70 @@ fn the_script_does_what_the_model_has() {
     }
     assert_eq!(outcomes.len(), 11, "{outcomes:?}");
     assert!(outcomes.values().all(|count| *count >= 2), "{outcomes:?}");
+}
+
+/// Runs one call, with bounds of the log.
+fn run(raw: &mut RawRedis, call: &LogCall<What>, bounds: (u64, u64)) -> LogReply<What> {
+    let Keys { hash, log } = Keys::new("larder");
+    let mut command = words(["EVAL", SCRIPT, "2", &hash, &log]);
+    command.extend(kept_to(call, bounds));
+    let command: Vec<&[u8]> = command.iter().map(Vec::as_slice).collect();
+    reply(&raw.ask_list(&command).unwrap()).unwrap()
+}
+
+/// Appends entries of 1000 bytes, one call each, and gives the floor and the number of entries after each.
+fn appended(raw: &mut RawRedis, count: u64, bounds: (u64, u64)) -> Vec<(u64, u64)> {
+    let (epoch, incarnation) = (Epoch(9), Incarnation(1));
+    let attach = LogCall::Attach { fresh: epoch, name: "web-1".into(), incarnation, lease: None, from: None };
+    run(raw, &attach, bounds);
+    let after = |number| {
+        let purges = vec![(EntryId(u128::from(number)), vec![b'x'; 1000])];
+        let append = LogCall::Append { epoch, incarnation, applied: Place::default(), purges };
+        assert!(matches!(run(raw, &append, bounds), LogReply::Appended { first, .. } if first == number));
+        let read = run(raw, &LogCall::Read { epoch, after: 0 }, bounds);
+        let LogReply::Entries { floor, .. } = read else { panic!("{read:?}") };
+        let length = raw.ask(&[b"XLEN", Keys::new("larder").log.as_bytes()]).unwrap();
+        (floor, String::from_utf8(length).unwrap()[1..].parse().unwrap())
+    };
+    (1..=count).map(after).collect()
+}
+
+#[test]
+fn beyond_its_bytes_the_older_half_of_the_log_goes_and_the_floor_follows() {
+    const EACH: u64 = 1000 + 128;
+    let server = RedisServer::start();
+    let most = 100 * EACH;
+    let all = appended(&mut server.raw(), 400, (ENTRIES_MAX, most));
+    let mut cuts = 0;
+    for (number, pair) in (2_u64..).zip(all.windows(2)) {
+        let [(before, _), (floor, length)] = [pair[0], pair[1]];
+        assert_eq!(floor + length, number, "there are no gaps");
+        assert!(length * EACH <= most, "{number}: {length} entries");
+        if floor != before {
+            cuts += 1;
+            assert_eq!(length, 50, "{number}: the newer half is left");
+        }
+    }
+    assert_eq!(cuts, 6);
+    let told = server.raw().ask(&[b"HGET", b"larder:1:{fleet}", b"bytes"]).unwrap();
+    assert_eq!(told, (400 * EACH).to_string().as_bytes());
+    // One that is longer than all that may be kept is kept alone.
+    let server = RedisServer::start();
+    let all = appended(&mut server.raw(), 80, (ENTRIES_MAX, 1));
+    assert_eq!(all.last(), Some(&(79, 1)));
+    // Both bounds hold, whichever is reached first.
+    let server = RedisServer::start();
+    let all = appended(&mut server.raw(), 200, (20, most));
+    assert_eq!(all.last(), Some(&(180, 20)));
+}
+
+#[test]
+fn the_log_takes_no_more_than_its_part_of_the_memory_of_the_server() {
+    let server = RedisServer::start_with(&["--maxmemory", "3mb"]);
+    let all = appended(&mut server.raw(), 300, (ENTRIES_MAX, BYTES_MAX));
+    let longest = all.iter().map(|(_, length)| *length).max();
+    assert_eq!(longest, Some((3 << 20) / 16 / 1128));
+    assert!(all.last().unwrap().0 > 0);
 }
 
 #[test]

@@ -6,27 +6,12 @@
 
 use http::{HeaderMap, StatusCode, header};
 use larder_cache::Codings;
-use larder_cache::coding::takes_a_coding;
+use larder_cache::coding::{takes_a_coding, type_that_shrinks};
 
 use super::{Reason, Walk};
 
 /// Shorter content does not shrink by much; servers leave it alone.
 const BYTES_MIN: u64 = 1024;
-
-/// Types beside `text/*` whose content shrinks.
-const TYPES: [&str; 11] = [
-    "application/javascript",
-    "application/json",
-    "application/manifest+json",
-    "application/rss+xml",
-    "application/vnd.ms-fontobject",
-    "application/wasm",
-    "application/x-javascript",
-    "application/xml",
-    "font/otf",
-    "font/ttf",
-    "image/svg+xml",
-];
 
 impl Walk<'_> {
     /// What there is to say of a response to this request, with its status, fields and length.
@@ -47,14 +32,9 @@ pub(super) fn uncompressed(
         let lines = fields.get_all(header::CACHE_CONTROL).iter().filter_map(|line| line.to_str().ok());
         lines.flat_map(|line| line.split(',')).any(|word| word.trim().eq_ignore_ascii_case("no-transform"))
     };
-    let media = fields.get(header::CONTENT_TYPE)?.to_str().ok()?;
-    let media = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let shrinks = media.starts_with("text/")
-        || TYPES.contains(&media.as_str())
-        || media.ends_with("+json")
-        || media.ends_with("+xml");
+    let media = type_that_shrinks(fields)?;
     let is_plain = status == StatusCode::OK && Codings::of(fields).is_plain();
-    if !(is_plain && is_long && shrinks && takes_a_coding(request)) || is_kept_as_it_is() {
+    if !(is_plain && is_long && takes_a_coding(request)) || is_kept_as_it_is() {
         return None;
     }
     let help = match sends_via {

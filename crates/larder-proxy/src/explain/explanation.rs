@@ -13,6 +13,7 @@ pub use super::assembled::{
 };
 pub use super::purged::{ExplainedPurge, PurgeOutlook};
 pub use super::reason::Reason;
+pub use super::recorded::{ExplainedRecord, FleetPlace, RecordFetch, RecordServer, RecordTold};
 
 /// The whole decision about one request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -153,6 +154,9 @@ pub struct Stored {
     /// The last purge that named the URL or what lies under it, whatever it found; null where none did.
     #[serde(default)]
     pub last_purge: Option<ExplainedPurge>,
+    /// What larders share under the key, for each store that has a Redis for that and would ask it.
+    #[serde(default)]
+    pub records: Vec<ExplainedRecord>,
 }
 
 /// A stored response.

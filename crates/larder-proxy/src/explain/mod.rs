@@ -22,6 +22,8 @@ mod purged;
 mod purges;
 mod question;
 mod reason;
+mod recorded;
+mod records;
 mod removal;
 mod route;
 mod stale;
@@ -51,9 +53,10 @@ use crate::versions::{NotKnown, RequestVersions};
 use crate::worker::Worker;
 pub use explanation::{
     AskedRequest, Candidate, Course, Decision, Destination, ExplainedFragment, ExplainedFreshness,
-    ExplainedInclude, ExplainedLevel, ExplainedPage, ExplainedProblem, ExplainedPurge, ExplainedResponse,
-    Explanation, Field, Judgement, Key, KeyPart, LookedThrough, OriginAnswer, OriginServer, PartBounds,
-    PassedOver, PurgeOutlook, Reason, Route, StaleUse, Stored, VaryField, Window,
+    ExplainedInclude, ExplainedLevel, ExplainedPage, ExplainedProblem, ExplainedPurge, ExplainedRecord,
+    ExplainedResponse, Explanation, Field, FleetPlace, Judgement, Key, KeyPart, LookedThrough, OriginAnswer,
+    OriginServer, PartBounds, PassedOver, PurgeOutlook, Reason, RecordFetch, RecordServer, RecordTold, Route,
+    StaleUse, Stored, VaryField, Window,
 };
 pub(crate) use fragments::uri_of;
 use parts::FoundPage;
@@ -109,6 +112,7 @@ impl Worker {
             return Ok(walk.told(request, route, None, Stored::default(), refused, (None, None)));
         }
         let key = walk.key();
+        let records = walk.records(&key).await;
         walk.recall(&key).await;
         let found = walk.find(&key).await;
         let under = Under::look(&walk, &key).await;
@@ -120,7 +124,7 @@ impl Worker {
             false => None,
         };
         let parts = walk.parts(&under).await;
-        let stored = under.told(&walk, &key);
+        let stored = Stored { records, ..under.told(&walk, &key) };
         let purge = walk.purge_outlook(&raw_target).await;
         Ok(Explanation { purge, ..walk.told(request, route, Some(told), stored, outlook, (answer, parts)) })
     }

@@ -158,6 +158,7 @@ impl Under {
             stores: walk.looked_through(),
             responses: self.responses.iter().map(told).collect(),
             hit_for_miss: self.hit_for_miss,
+            records: Vec::new(),
             last_purge: walk.last_purge(key, self.responses.iter().map(|lying| &*lying.response)),
         }
     }

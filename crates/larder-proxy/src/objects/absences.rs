@@ -11,6 +11,7 @@ use larder_disk::engine::{DiskSettings, DiskSize};
 use larder_disk::{Disks, Layout};
 use larder_files::{FileStore, FilesSettings};
 use larder_http::time::Clock;
+use larder_store::Store;
 
 use super::sweep::walk;
 use super::sweeping::{SETTINGS, purge, put, tag};

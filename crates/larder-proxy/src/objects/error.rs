@@ -2,6 +2,8 @@
 //!
 //! In: what was wrong. Out: a fixed word and a sentence. Whose fault it is, the admin address decides.
 
+use larder_store::listing::NoSharedPage;
+
 use super::told::PageLeftOut;
 
 /// Why there is no answer.
@@ -16,6 +18,15 @@ pub enum ObjectsError {
     /// Not what a page before ended with.
     #[error("{0:?} is not where a page ended")]
     Cursor(String),
+    /// What larders share cannot be listed.
+    #[error("what larders share in the store {store:?} cannot be listed")]
+    Remote {
+        /// The store.
+        store: String,
+        /// Why not.
+        #[source]
+        why: NoSharedPage,
+    },
     /// Nothing is stored there.
     #[error("nothing is stored under {0}")]
     NotStored(String),
@@ -68,6 +79,7 @@ impl ObjectsError {
             Self::Cursor(_) => "cursor",
             Self::NotStored(_) | Self::NotForAll(_) | Self::NoSuchResponse { .. } => "not-stored",
             Self::NoPage { .. } => "no-page",
+            Self::Remote { .. } => "remote",
             Self::Busy => "busy",
             Self::Unreadable(_) => "unreadable",
             Self::Lost => "broken",

@@ -10,20 +10,21 @@ mod assembled;
 mod at_rest;
 mod error;
 mod files;
+mod prefix;
 mod purge;
+mod remote_page;
 pub(crate) mod sharing;
 mod sweep;
 mod told;
 mod url;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use larder_http::body::Body;
-use larder_http::message::Scheme;
 use larder_http::time::Now;
+use larder_store::CacheKey;
 use larder_store::listing::{Cursor, ListedResponse};
-use larder_store::{CacheKey, Store};
 
 use crate::proxy::Proxy;
 use crate::settings::RuleSettings;
@@ -32,64 +33,28 @@ pub use assembled::StoredPage;
 use at_rest::{blocking, of_scheme};
 pub use error::ObjectsError;
 pub(crate) use files::{StoredFile, StoredTree};
+pub use prefix::{Listing, Stores};
+use prefix::{PAGE_TIME, Prefix};
 pub use told::{AssembledPage, Object, Objects, PageLeftOut, Purged, StoredObject, Varying};
 use url::Url;
-
-/// How long one page of a listing is worked on; what is found until then is the page.
-const PAGE_TIME: Duration = Duration::from_millis(250);
-
-/// The stores that are looked into, by name.
-pub type Stores = Vec<(String, Arc<Store>)>;
-
-/// Which page of a listing.
-#[derive(Clone, Debug, Default)]
-pub struct Listing {
-    /// What URLs begin with: `http://host/path`, `host/path`, or a host alone; empty for all. A `*` may follow.
-    pub prefix: String,
-    /// Where the page before ended.
-    pub cursor: Option<String>,
-    /// The most that a page has.
-    pub limit: usize,
-}
-
-/// What URLs begin with. A host alone is meant as a whole; with `*` behind it, it is what hosts begin with.
-struct Prefix {
-    scheme: Option<Scheme>,
-    base: Vec<u8>,
-    is_host: bool,
-}
-
-impl Prefix {
-    fn parse(text: &str) -> Self {
-        let schemes = [("http://", Scheme::Http), ("https://", Scheme::Https)];
-        let named = schemes.into_iter().find_map(|(name, scheme)| {
-            let (front, rest) = text.split_at_checked(name.len())?;
-            front.eq_ignore_ascii_case(name).then_some((scheme, rest))
-        });
-        let (scheme, rest) = named.map_or((None, text), |(scheme, rest)| (Some(scheme), rest));
-        let (rest, is_open) = rest.strip_suffix('*').map_or((rest, false), |rest| (rest, true));
-        let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        let base = [host.to_ascii_lowercase().as_bytes(), path.as_bytes()].concat();
-        Self { scheme, is_host: path.is_empty() && !host.is_empty() && !is_open, base }
-    }
-
-    fn is_of(&self, base: &[u8]) -> bool {
-        let rest = base.strip_prefix(&self.base[..]);
-        rest.is_some_and(|rest| !self.is_host || matches!(rest.first(), Some(b'/' | b':')))
-    }
-}
 
 impl Worker {
     /// A page of what is stored in `stores`.
     ///
     /// # Errors
-    /// The cursor is none.
+    /// The cursor is none, or the server of what larders share has no answer.
     ///
     /// # Cancel safety
     /// Dropped, at most one page is looked at for nobody.
     pub async fn objects(&self, stores: Stores, asked: Listing) -> Result<Objects, ObjectsError> {
         let proxy = Arc::clone(&self.proxy);
-        blocking(move || page(&proxy, &stores, &asked)).await?
+        if let Some((index, from)) = remote_page::place(&stores, asked.cursor.as_deref()) {
+            return remote_page::page(&proxy, &stores, (index, from), &asked).await;
+        }
+        let first_shared = remote_page::beginning(&stores, 0).filter(|_| asked.remote);
+        let mut page = blocking(move || page(&proxy, &stores, &asked)).await??;
+        page.next = page.next.or(first_shared);
+        Ok(page)
     }
 
     /// Everything that is stored under a URL, in every form in which its site may key it: whole responses first, newest first.

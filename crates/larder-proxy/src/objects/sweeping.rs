@@ -12,7 +12,7 @@ use larder_disk::engine::{DiskSettings, DiskSize};
 use larder_disk::{Disks, Layout};
 use larder_files::{FileStore, FilesSettings};
 use larder_http::time::Clock;
-use larder_store::{MemoryStoreSettings, StoredBody, StoredResponse};
+use larder_store::{MemoryStoreSettings, Store, StoredBody, StoredResponse};
 
 use super::sweep::walk;
 use super::tests::Fixture;

@@ -1,6 +1,8 @@
 //! What is stored under one site whose rule normalises queries: found, listed and purged; also where a disk does not confirm.
 #![allow(clippy::unwrap_used)]
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use larder_cache::purge::{Mode, Scope, Selector};
@@ -9,7 +11,7 @@ use larder_disk::engine::{Disk, DiskSettings, DiskSize};
 use larder_disk::{Disks, Layout};
 use larder_http::time::Clock;
 use larder_observe::{CacheId, Diagnostics, Label as _, Metrics, RouteId};
-use larder_store::{MemoryStoreSettings, StoredBody, StoredResponse};
+use larder_store::{MemoryStoreSettings, Store, StoredBody, StoredResponse};
 
 use super::*;
 use crate::invalidation::InvalidationKind;
@@ -166,7 +168,7 @@ impl Fixture {
     async fn list(&self, prefix: &str, limit: usize) -> Vec<StoredObject> {
         let (mut met, mut cursor) = (Vec::new(), None);
         for _ in 0..10_000 {
-            let asked = Listing { prefix: prefix.to_owned(), cursor, limit };
+            let asked = Listing { prefix: prefix.to_owned(), cursor, limit, ..Listing::default() };
             let mut page = self.worker.objects(self.stores.clone(), asked).await.unwrap();
             assert!(page.objects.len() <= limit, "{} of {limit}", page.objects.len());
             met.append(&mut page.objects);

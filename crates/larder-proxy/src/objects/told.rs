@@ -20,10 +20,21 @@ use crate::proxy::Proxy;
 pub struct Objects {
     /// In no order that means anything.
     pub objects: Vec<StoredObject>,
-    /// Records on disks that could not be read.
+    /// Records that could not be read: on disks, or of the page of what larders share.
     pub unreadable: u64,
     /// What to ask for as `cursor`; null at the end.
     pub next: Option<String>,
+    /// About how many names Redis has looked at for this page; 0 where it was not asked.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub looked_at: u64,
+    /// How many names the Redis has that was asked last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub names: Option<u64>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Everything under one URL.
@@ -51,7 +62,7 @@ pub struct StoredObject {
     pub url: String,
     /// The store that has it.
     pub store: String,
-    /// Where it lies: `memory`, and directories of disks; `files` for a plain file.
+    /// Where it lies: `memory`, and directories of disks; `files` for a plain file; `remote` where larders share it.
     pub places: Vec<String>,
     /// The plain file that it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -141,17 +152,19 @@ pub(super) fn listed(proxy: &Proxy, store: &str, entry: &ListedResponse, now: No
     let memory = entry.is_in_memory.then(|| "memory".to_owned());
     let disks = entry.disks.iter().map(|folder| printable(folder.to_string_lossy().as_bytes()));
     let file = entry.file.as_ref().map(|_| "files".to_owned());
+    let remote = entry.is_shared.then(|| "remote".to_owned());
     let varying = |(name, value): (http::HeaderName, _)| Varying { name: name.to_string(), value };
     let target = printable(entry.target());
     let is_by_hand = entry.file.as_ref().is_some_and(|file| file.is_by_hand);
     let verdict = match is_by_hand {
         true => Verdict::Good,
+        false if entry.is_void => Verdict::Gone,
         false => proxy.invalidations.verdict_of(&entry.key, head, entry.number),
     };
     StoredObject {
         url: format!("{}://{}{target}", entry.scheme.as_str(), entry.authority.as_str()),
         store: store.to_owned(),
-        places: memory.into_iter().chain(disks).chain(file).collect(),
+        places: memory.into_iter().chain(disks).chain(file).chain(remote).collect(),
         file: entry.file.as_ref().map(|file| printable(file.path.as_os_str().as_encoded_bytes())),
         by_hand: is_by_hand,
         status: head.status.as_u16(),

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use larder_cache::purge::{Mode, Predicate, Scope, What};
 use larder_files::{FileStore, FilesSettings};
 use larder_http::time::Clock;
+use larder_store::Store;
 
 use super::sweep::walk;
 use super::sweeping::{SETTINGS, on_disks, started};

@@ -74,7 +74,12 @@ impl Fleet {
             look_every: LOOK_EVERY,
             reads_all: settings.shares_responses,
         };
-        let dial = Arc::new(Dial::new(&settings.server, Keys::new(&settings.prefix).hash.as_bytes(), names)?);
+        let dial = Arc::new(Dial::new(
+            &settings.server,
+            Keys::new(&settings.prefix).hash.as_bytes(),
+            names,
+            &diagnostics,
+        )?);
         let run = Incarnation(draw()?);
         let shared = Arc::new(SharedMember::new(Member::new(member, run), settings.name.clone()));
         thread::start(settings, dial, diagnostics, Arc::clone(&shared), carrier)?;

@@ -6,6 +6,7 @@ use std::time::Instant;
 use larder_fleet::{Effect, MemberState};
 use larder_testkit::redis::RedisServer;
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 
 use super::*;
 use crate::redis::{RedisPlace, RedisSettings};
@@ -17,11 +18,12 @@ const LEASE: Duration = Duration::from_secs(3);
 
 type Told = Arc<Mutex<Vec<Effect<Purge>>>>;
 
-/// Keeps what it is told.
-struct Notes(Told);
+/// Keeps what it is told, as soon as it may.
+struct Notes(Told, Arc<Semaphore>);
 
 impl Carrier for Notes {
     async fn carry_out(&mut self, effect: &Effect<Purge>) -> u64 {
+        drop(self.1.acquire().await);
         let mut told = self.0.lock();
         told.push(effect.clone());
         told.len() as u64
@@ -36,6 +38,8 @@ impl Carrier for Notes {
 struct Sample {
     fleet: Fleet,
     told: Told,
+    /// Nothing is carried out while there is none.
+    may: Arc<Semaphore>,
 }
 
 impl Sample {
@@ -60,9 +64,10 @@ impl Sample {
             shares_responses: true,
         };
         let told = Told::default();
-        let carrier = Notes(Arc::clone(&told));
+        let may = Arc::new(Semaphore::new(1));
+        let carrier = Notes(Arc::clone(&told), Arc::clone(&may));
         let fleet = Fleet::start(settings, Arc::new(SystemNames), Diagnostics::silent(), carrier).unwrap();
-        Self { fleet, told }
+        Self { fleet, told, may }
     }
 
     /// The purges of others that it has entered.
@@ -197,4 +202,39 @@ async fn who_leaves_is_not_waited_for() {
     let other = Sample::with("web-2", &server, long);
     until("it is the only one", || other.fleet.may_use() && first.fleet.report().others.len() == 1);
     drop(killed);
+}
+
+#[tokio::test]
+async fn who_is_behind_what_was_cut_for_its_bytes_proves_what_it_has_and_reads_on() {
+    // A sixteenth of it is 1 MiB.
+    let server = RedisServer::start_with(&["--maxmemory", "16mb"]);
+    let long = 30 * PATIENCE;
+    let [first, second] = ["web-1", "web-2"].map(|name| Sample::with(name, &server, long));
+    attached(&[&first, &second]);
+    // The second stands still in the middle of its first purge.
+    let held = second.may.acquire().await.unwrap();
+    let purge = |number: u64| format!("{number} {}", "x".repeat(60_000));
+    (1..=40).for_each(|number| _ = first.purge(&purge(number)));
+    let last = || server.raw().ask(&[b"HGET", b"larder:1:{fleet}", b"last"]);
+    until("all are in the log", || last().as_deref() == Some(b"40"));
+    let kept = server.raw().ask(&[b"XLEN", b"larder:1:{fleet}:log"]).unwrap();
+    let kept: u64 = String::from_utf8(kept).unwrap()[1..].parse().unwrap();
+    assert!((8..=17).contains(&kept), "{kept} entries");
+    drop(held);
+    for member in [&first, &second] {
+        until("it has read all", || member.fleet.position().is_some_and(|position| position.sequence == 40));
+    }
+    let unproven = second.told.lock().iter().rev().find_map(|effect| match effect {
+        Effect::Unproven { position } => Some(position.sequence),
+        _ => None,
+    });
+    assert!(unproven.is_some_and(|floor| floor >= 40 - 17), "{unproven:?}");
+    let applied = second.applied();
+    assert_eq!(applied.last(), Some(&purge(40)));
+    assert!(applied.len() < 40, "{} were applied", applied.len());
+    // One that comes now begins behind the cut.
+    let third = Sample::with("web-3", &server, long);
+    attached(&[&first, &second, &third]);
+    let begun = third.applied();
+    assert!((8..=17).contains(&begun.len()) && begun.last() == Some(&purge(40)), "{}", begun.len());
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use larder_observe::Diagnostics;
 use tokio::time::timeout;
 
 use super::settings::MemcachedSettings;
@@ -22,7 +23,7 @@ pub async fn examine(
     names: Arc<dyn Resolve>,
 ) -> Result<Vec<(String, Option<String>)>, RemoteError> {
     let (limit, value_max) = (settings.timeout, settings.max_object);
-    let terms = RemoteSettings::Memcached(settings).into_terms(&names)?;
+    let terms = RemoteSettings::Memcached(settings).into_terms(&names, &Diagnostics::silent())?;
     let mut found = Vec::new();
     for (label, protocol) in terms.servers {
         let dialer = Dialer { protocol, value_max };

@@ -10,11 +10,13 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use larder_observe::Diagnostics;
 use larder_tls::Connector;
 
 use super::cluster::Cluster;
 use super::login::{LoggedIn, Pushed};
 use super::reach::{LoginSettings, Reach};
+use super::renewed::RenewedTls;
 use super::scan::Scanner;
 use super::sentinel::Masters;
 use super::settings::{RedisPlace, RedisSettings};
@@ -47,10 +49,12 @@ impl Dial {
         settings: &RedisSettings,
         key: &[u8],
         names: Arc<dyn Resolve>,
+        diagnostics: &Diagnostics,
     ) -> Result<Self, RemoteError> {
         let RedisSettings { user, password, database, .. } = settings.clone();
         let account = Arc::new(LoginSettings { user, password, database });
         let tls = settings.tls.clone().map(Connector::new).transpose().map_err(RemoteError::Tls)?;
+        let tls = tls.map(|tls| RenewedTls::new(tls, diagnostics.clone()));
         let reach = Reach::new(names, tls);
         let place = match &settings.place {
             RedisPlace::Server(address) => Place::Server(address.clone()),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ::redis::{Value, cmd};
+use larder_observe::Diagnostics;
 use tokio::time::{Instant, timeout_at};
 
 use super::about::About;
@@ -113,7 +114,7 @@ pub async fn examine(
     names: Arc<dyn Resolve>,
 ) -> Result<Result<Examined, String>, RemoteError> {
     let probe = format!("{prefix}:1:{{fleet}}:probe");
-    let dial = Dial::new(settings, probe.as_bytes(), names)?;
+    let dial = Dial::new(settings, probe.as_bytes(), names, &Diagnostics::silent())?;
     let limit = settings.timeout;
     let looked = async {
         let scanner = Scanner::with_lists(TEXT_MAX, LISTS);

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use ::redis::aio::MultiplexedConnection;
 use ::redis::{
-    AsyncConnectionConfig, Cmd, ProtocolVersion, PushInfo, RedisConnectionInfo, RedisError, Value, cmd,
+    AsyncConnectionConfig, Cmd, Pipeline, ProtocolVersion, PushInfo, RedisConnectionInfo, RedisError, Value,
+    cmd,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -90,6 +91,29 @@ impl LoggedIn {
             () = driver => return Err(account.failure()),
         };
         reply.map_err(|_| Failure::TimedOut)?.map_err(|_| account.failure())
+    }
+
+    /// The same for several at once.
+    ///
+    /// # Errors
+    /// As for [`Self::ask`].
+    ///
+    /// # Cancel safety
+    /// As for [`Self::ask`].
+    pub(super) async fn ask_all(
+        &mut self,
+        commands: &Pipeline,
+        count: usize,
+        until: Instant,
+    ) -> Result<Vec<Value>, Failure> {
+        let Self { connection, driver, account, .. } = self;
+        account.asked(count);
+        let replies = tokio::select! {
+            biased;
+            replies = timeout_at(until, connection.send_packed_commands(commands, 0, count)) => replies,
+            () = driver => return Err(account.failure()),
+        };
+        replies.map_err(|_| Failure::TimedOut)?.map_err(|_| account.failure())
     }
 }
 

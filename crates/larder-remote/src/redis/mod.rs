@@ -20,9 +20,11 @@ mod dial;
 mod examine;
 mod exchange;
 mod expiry;
+mod keyspace;
 mod login;
 mod multiplexed;
 mod reach;
+mod renewed;
 mod reply;
 mod round;
 mod scan;
@@ -39,11 +41,14 @@ pub(crate) use cluster::{Cluster, Redirect};
 pub(crate) use dial::Dial;
 pub use examine::{Examined, Use, examine};
 pub(crate) use expiry::expires;
+pub(crate) use keyspace::keyspace;
+pub use keyspace::{KeyspaceBounds, KeyspaceCursor, KeyspacePage};
 pub(crate) use multiplexed::Multiplexed;
 #[cfg(feature = "fuzzing")]
 pub(crate) use scan::RespVersion;
 pub(crate) use scan::{Lists, Scanner};
 pub use settings::{Password, RedisPlace, RedisSettings, SentinelSettings};
+pub(crate) use slot::slot_of;
 pub(crate) use slot_map::NODES_MAX;
 pub(crate) use tracked::{Changed, RedisReply, Tracked};
 #[cfg(feature = "fuzzing")]

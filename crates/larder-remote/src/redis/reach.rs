@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::redis::{Cmd, Value};
-use larder_tls::Connector;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
 use super::login::{LoggedIn, Login, Pushed, log_in};
+use super::renewed::RenewedTls;
 use super::scan::Scanner;
 use super::settings::Password;
 use crate::address::{Address, Resolve};
@@ -25,7 +25,7 @@ use crate::error::Failure;
 #[derive(Clone)]
 pub(super) struct Reach {
     names: Arc<dyn Resolve>,
-    tls: Option<Arc<Connector>>,
+    tls: Option<Arc<RenewedTls>>,
 }
 
 /// Who larder is at a server.
@@ -36,7 +36,7 @@ pub(super) struct LoginSettings {
 }
 
 impl Reach {
-    pub(super) fn new(names: Arc<dyn Resolve>, tls: Option<Connector>) -> Self {
+    pub(super) fn new(names: Arc<dyn Resolve>, tls: Option<RenewedTls>) -> Self {
         Self { names, tls: tls.map(Arc::new) }
     }
 
@@ -52,7 +52,7 @@ impl Reach {
         let login = if pushed.is_some() { login.speaking_three() } else { login };
         let halves = match (&self.tls, address) {
             (Some(tls), Address::Tcp { host, port }) => {
-                connect_over(tls, (host, *port), &*self.names).await?
+                connect_over(tls.connector(), (host, *port), &*self.names).await?
             }
             _ => connect(address, &*self.names).await?,
         };
@@ -92,9 +92,7 @@ impl Reach {
         let (account, tls) = (Arc::clone(account), self.tls.clone());
         let read = spawn_blocking(move || {
             if let Some(tls) = tls {
-                // A file that is just being replaced may be of no use for a moment: what was read before is used then, and the
-                // server says whether it is good.
-                let _ = tls.read_again();
+                tls.read_again();
             }
             account.login()
         });

@@ -4,10 +4,10 @@
 pub(super) const SLOTS: usize = 16_384;
 
 /// The number of one.
-pub(super) type Slot = u16;
+pub(crate) type Slot = u16;
 
 /// The slot of `key`.
-pub(super) fn slot_of(key: &[u8]) -> Slot {
+pub(crate) fn slot_of(key: &[u8]) -> Slot {
     let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
         let rest = key.get(open + 1..)?;
         let close = rest.iter().position(|byte| *byte == b'}')?;

@@ -69,7 +69,7 @@ impl Versions {
     ) -> Result<Self, RemoteError> {
         let shared = Arc::new(SharedVersions::new());
         let (asks, asked) = mpsc::channel(WAITING_MAX);
-        let dial = Arc::new(Dial::new(&settings.server, b"", names)?);
+        let dial = Arc::new(Dial::new(&settings.server, b"", names, &diagnostics)?);
         thread::start(settings.clone(), dial, diagnostics, Arc::clone(&shared), asked)?;
         Ok(Self { shared, asks, settings })
     }

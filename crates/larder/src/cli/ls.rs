@@ -1,7 +1,8 @@
 //! `larder ls`: what a running larder has stored.
 //!
 //! In: what URLs begin with. Out: a line per stored response, or a JSON object per line, page after page as they come: a
-//! store of millions of responses is listed without being held in memory.
+//! store of millions of responses is listed without being held in memory. What larders share through Redis is listed by choice, as far as a number
+//! of names goes; standard error says how far that was.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -25,6 +26,12 @@ pub(super) struct LsArguments {
     /// Only this store
     #[arg(long, value_name = "NAME")]
     store: Option<String>,
+    /// What larders share through Redis, too, behind what this larder has
+    #[arg(long)]
+    remote: bool,
+    /// Have each Redis look at about so many names at most, in all
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, requires = "remote", value_parser = clap::value_parser!(u64).range(1..))]
+    names: u64,
     /// At most so many responses [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
@@ -40,30 +47,67 @@ pub(super) struct LsArguments {
 
 pub(super) fn ls(arguments: &LsArguments) -> ExitCode {
     match run(list(arguments)) {
-        Ok(0) => ExitCode::SUCCESS,
-        Ok(unreadable) => {
-            say(format_args!(
-                "larder: warning: {} on disks could not be read: larder fsck tells which",
-                counted(unreadable, "record", "records")
-            ));
+        Ok(seen) => {
+            told_of(&seen);
             ExitCode::SUCCESS
         }
         Err(ended) => ended.told(),
     }
 }
 
-/// Prints all pages; says how many records could not be read.
-async fn list(arguments: &LsArguments) -> Result<u64, Ended> {
+/// What a listing has met.
+#[derive(Default)]
+struct Seen {
+    /// Records on disks that could not be read.
+    on_disks: u64,
+    /// The same in Redis.
+    remote: u64,
+    /// Names that Redis has looked at.
+    names: u64,
+    /// It has so many, and was not asked to the end.
+    left_of: Option<u64>,
+}
+
+/// Says what the listing lacks.
+fn told_of(seen: &Seen) {
+    if seen.on_disks > 0 {
+        say(format_args!(
+            "larder: warning: {} on disks could not be read: larder fsck tells which",
+            counted(seen.on_disks, "record", "records")
+        ));
+    }
+    if seen.remote > 0 {
+        say(format_args!(
+            "larder: warning: {} in Redis could not be read, or have a long head",
+            counted(seen.remote, "record", "records")
+        ));
+    }
+    if let Some(names) = seen.left_of {
+        say(format_args!(
+            "larder: the listing is not complete: Redis has looked at about {}, and its last server has {names}; --names N has it go further",
+            counted(seen.names, "name", "names")
+        ));
+    }
+}
+
+/// Prints all pages; says what it has met.
+async fn list(arguments: &LsArguments) -> Result<Seen, Ended> {
     let mut left = arguments.limit.unwrap_or(u64::MAX);
     let larder = arguments.admin.larder()?;
-    let (mut unreadable, mut cursor, mut has_head) = (0, None, false);
+    let (mut seen, mut cursor, mut has_head) = (Seen::default(), None, false);
     let mut last_url = String::new();
     while left > 0 {
         let limit = usize::try_from(left).map_or(PAGE, |left| left.min(PAGE));
         let store = arguments.store.as_deref();
-        let target = target(&arguments.prefix, store, limit, cursor.as_deref());
+        let mut target = target(&arguments.prefix, store, limit, cursor.as_deref());
+        if arguments.remote {
+            let names = arguments.names.saturating_sub(seen.names);
+            target.push_str(&format!("&remote=true&names={names}"));
+        }
         let page: Objects = larder.ask_for(Method::GET, &target, "lists what it has stored").await?;
-        unreadable += page.unreadable;
+        let is_remote = page.names.is_some();
+        *if is_remote { &mut seen.remote } else { &mut seen.on_disks } += page.unreadable;
+        seen.names += page.looked_at;
         left = left.saturating_sub(page.objects.len() as u64);
         let mut out = String::new();
         if !arguments.json
@@ -97,8 +141,12 @@ async fn list(arguments: &LsArguments) -> Result<u64, Ended> {
         if cursor.is_none() {
             break;
         }
+        if is_remote && seen.names >= arguments.names {
+            seen.left_of = page.names;
+            break;
+        }
     }
-    Ok(unreadable)
+    Ok(seen)
 }
 
 /// What asks for a page of a listing, from `cursor` on.
@@ -143,6 +191,9 @@ fn told(object: &StoredObject) -> String {
 fn places(object: &StoredObject) -> String {
     if object.file.is_some() {
         return if object.by_hand { "files, by hand" } else { "files" }.to_owned();
+    }
+    if object.places.iter().any(|place| place == "remote") {
+        return "remote".to_owned();
     }
     let in_memory = object.places.iter().any(|place| place == "memory");
     let disks = object.places.len() - usize::from(in_memory);
@@ -225,6 +276,8 @@ mod tests {
         let (file, places) = (Some("/html/a/b".to_owned()), vec!["files".to_owned()]);
         let stored = StoredObject { file, places, ..object() };
         assert!(told(&stored).contains(" 60 min  default   files          http"), "{}", told(&stored));
+        let remote = StoredObject { places: vec!["remote".to_owned()], ..object() };
+        assert!(told(&remote).contains(" 60 min  default   remote         http"), "{}", told(&remote));
         let by_hand = StoredObject { by_hand: true, ttl_seconds: 3_153_600_000, ..stored };
         assert!(told(&by_hand).contains("  stays  default   files, by hand http"), "{}", told(&by_hand));
     }

@@ -16,14 +16,14 @@ pub(super) async fn list(
     mut stores: Stores,
     asked: ListQuestion,
 ) -> Result<Bytes, Unanswered> {
-    let ListQuestion { prefix, store, cursor, limit } = asked;
+    let ListQuestion { prefix, store, cursor, limit, remote, names } = asked;
     if let Some(only) = store {
         stores.retain(|(name, _)| *name == only);
         if stores.is_empty() {
             return Err(told(&ObjectsError::Store(only)));
         }
     }
-    let page = worker.objects(stores, Listing { prefix, cursor, limit }).await;
+    let page = worker.objects(stores, Listing { prefix, cursor, limit, remote, names }).await;
     json(&page.map_err(|why| told(&why))?)
 }
 
@@ -73,7 +73,7 @@ fn told(why: &ObjectsError) -> Unanswered {
         | ObjectsError::NoSuchResponse { .. }
         | ObjectsError::NoPage { .. } => Fault::Absent,
         ObjectsError::Busy => Fault::Busy,
-        ObjectsError::Unreadable(_) | ObjectsError::Lost => Fault::Store,
+        ObjectsError::Unreadable(_) | ObjectsError::Remote { .. } | ObjectsError::Lost => Fault::Store,
     };
     let mut message = why.to_string();
     let mut cause = why.source();

@@ -17,6 +17,13 @@ pub(super) fn expose(stores: &[(String, RemoteTier)], out: &mut Exposition) {
             refused.value(&[("store", name), ("reason", reason)], count);
         });
     }
+    let saved = || with_records().filter_map(|(name, records)| Some((name, records.saved_bytes()?)));
+    if saved().next().is_some() {
+        let mut family = out.family(&family::RECORDS_SAVED);
+        for (name, bytes) in saved() {
+            family.value(&[("store", name)], bytes);
+        }
+    }
     let mut leads = out.family(&family::RECORDS_LEADS);
     for (name, records) in with_records() {
         records.each_lead(|result, count| {

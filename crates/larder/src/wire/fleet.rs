@@ -1,7 +1,6 @@
 //! The fleet of the config, put to work: this larder as a member of it.
 //!
-//! In: what the config says of it, and a worker that carries purges out. Out: the member, and the proxy that asks it. Members are known by
-//! name; without one in the config that is the name of the host.
+//! In: what the config says of it, and a worker that carries purges out. Out: the member, and the proxy that asks it.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,6 +13,7 @@ use larder_proxy::{Membership, OwnPurge, Proxy, Worker};
 use larder_remote::fleet::{Carrier, Fleet, FleetSettings, Purge, PurgeOutcome};
 use larder_remote::{RemoteError, SystemNames};
 
+use super::member::member_name;
 use super::records::FleetStanding;
 
 /// The largest reply part that a value of a store could have; a fleet has none.
@@ -105,7 +105,7 @@ pub(crate) fn start(
 ) -> Result<Option<Arc<Fleet>>, RemoteError> {
     let Some((said, server)) = config.membership() else { return Ok(None) };
     let settings = FleetSettings {
-        name: said.name.as_ref().map_or_else(host_name, |name| name.as_str().into()),
+        name: member_name(&said),
         lease: said.lease,
         server: super::redis::settings(server, said.timeout, NO_VALUES),
         prefix: said.prefix.as_str().to_owned(),
@@ -116,8 +116,4 @@ pub(crate) fn start(
     standing.join(&fleet);
     proxy.join(Arc::new(Member { fleet: Arc::clone(&fleet), patience: said.wait }));
     Ok(Some(fleet))
-}
-
-fn host_name() -> Arc<str> {
-    rustix::system::uname().nodename().to_string_lossy().into()
 }

@@ -6,12 +6,15 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use larder_config::RecordCoding;
 use larder_fleet::Position;
 use larder_http::time::Clock;
 use larder_observe::Diagnostics;
-use larder_records::{RECORD_MAX_BYTES, Records, RecordsSettings, Standing};
+use larder_records::{PlaceFacts, RECORD_MAX_BYTES, Records, RecordsSettings, Standing};
 use larder_remote::fleet::Fleet;
 use larder_remote::{RemoteError, SystemNames};
+
+use super::member::member_name;
 
 /// The fleet, once it is joined.
 #[derive(Default)]
@@ -40,6 +43,15 @@ impl Standing for FleetStanding {
     fn clock_set_back_at(&self) -> Duration {
         self.0.get().map(|fleet| fleet.set_back_at()).unwrap_or_default()
     }
+
+    fn place(&self) -> Option<PlaceFacts> {
+        let report = self.0.get()?.report();
+        Some(PlaceFacts {
+            member: report.name.to_string(),
+            position: report.position.map(|position| (position.epoch.0, position.sequence)),
+            left: report.left,
+        })
+    }
 }
 
 /// Starts the tier of a store, where it has one. No server is connected before something is asked or written.
@@ -47,16 +59,19 @@ impl Standing for FleetStanding {
 /// # Errors
 /// There is no thread.
 pub(super) fn start(
-    (name, config, prefix): (&str, &larder_config::Store, &str),
+    (name, config): (&str, &larder_config::Store),
+    fleet: &larder_config::Fleet,
     standing: &Arc<FleetStanding>,
     clock: &Clock,
     diagnostics: &Diagnostics,
 ) -> Result<Option<Arc<Records>>, RemoteError> {
     let Some(redis) = config.records() else { return Ok(None) };
     let settings = RecordsSettings {
-        prefix: prefix.to_owned(),
+        prefix: fleet.prefix.as_str().to_owned(),
         store: name.to_owned(),
+        member: member_name(fleet).to_string(),
         timeout: redis.timeout,
+        is_compressed: redis.compress == RecordCoding::Lz4,
         max_object: config.max_object_bytes().min(RECORD_MAX_BYTES),
     };
     let server = super::redis::settings(&redis.server, redis.timeout, RECORD_MAX_BYTES);

@@ -115,8 +115,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) diagnostics: &'a Diagnostics,
     pub(super) open_files: usize,
     pub(super) standing: &'a Arc<FleetStanding>,
-    /// What the names of the fleet's keys begin with.
-    pub(super) prefix: &'a str,
+    /// The fleet that larders with shared responses are members of.
+    pub(super) fleet: &'a larder_config::Fleet,
 }
 
 impl DraftStore {
@@ -211,14 +211,14 @@ fn behind(
     (name, config): (&str, &larder_config::Store),
     surroundings: &Surroundings<'_>,
 ) -> Result<Behind, TierError> {
-    let Surroundings { clock, diagnostics, open_files, standing, prefix } = *surroundings;
+    let Surroundings { clock, diagnostics, open_files, standing, fleet } = *surroundings;
     let max_object = config.max_object_bytes();
     if let Some(files) = &config.files {
         let files = open_file_store(files, max_object, clock, open_files)?;
         return Ok(Behind { tiers: vec![files as Arc<StoreTier>], remote: None });
     }
     let values = values::start(config, clock, diagnostics)?.map(RemoteTier::Values);
-    let records = || records::start((name, config, prefix), standing, clock, diagnostics);
+    let records = || records::start((name, config), fleet, standing, clock, diagnostics);
     let remote = match values {
         Some(values) => Some(values),
         None => records()?.map(RemoteTier::Records),

@@ -5,6 +5,7 @@ use std::process::{Command, Output};
 
 use larder_testkit::client::Request;
 use larder_testkit::origin::Origin;
+use larder_testkit::redis::RedisServer;
 use serde_json::Value;
 
 use crate::support::{
@@ -388,6 +389,17 @@ async fn the_reference_names_every_key_of_the_json_and_no_other() {
     for arguments in cases {
         keys(&json(&[arguments, &["--admin", &admin]].concat()).await, "", &mut found);
     }
+    // What larders share is told where they do.
+    let redis = RedisServer::start();
+    let store =
+        format!("[stores.default]\nmemory = \"8MiB\"\nredis = \"unix://{}\"\n", redis.socket().display());
+    let (_shared, path) = written(&(config(&origin.url(), "", "") + &store));
+    let larder = Process::run_config(&path).await;
+    get(larder.addr, "/all").await;
+    let admin = larder.admin.to_string();
+    let shared = async || json(&["http://localhost/all", "--admin", &admin]).await;
+    until("its record is told", async || !shared().await["stored"]["records"][0]["record"].is_null()).await;
+    keys(&shared().await, "", &mut found);
     let page =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/explain.md"));
     let page = page.unwrap();

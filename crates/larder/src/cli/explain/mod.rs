@@ -9,6 +9,7 @@ mod columns;
 mod parts;
 mod phrases;
 mod purges;
+mod records;
 mod text;
 
 use std::path::PathBuf;

@@ -13,6 +13,7 @@ use super::columns::{Columns, tied};
 use super::parts::parts;
 use super::phrases::{cited, span};
 use super::purges;
+use super::records::records;
 use crate::cli::table::counted;
 
 /// Variants that are shown one by one.
@@ -30,6 +31,7 @@ pub(super) fn text(of: &Explanation, width: usize) -> String {
     if of.key.is_some() {
         stored(&mut out, of);
     }
+    records(&mut out, of);
     decision(&mut out, of);
     if let Some(origin) = &of.origin {
         answer(&mut out, origin);

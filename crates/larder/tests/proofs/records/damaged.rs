@@ -42,7 +42,7 @@ async fn bytes_that_were_changed_are_noticed_wherever_they_are() {
     }
     is_a_miss(&scene, (&first, &second), "/format", "format", |name| {
         let mut value = scene.redis.raw().ask(&[b"GET", name.as_bytes()]).unwrap();
-        value[4] = 2;
+        value[4] = 1;
         scene.redis.raw().set(name, &value);
     })
     .await;

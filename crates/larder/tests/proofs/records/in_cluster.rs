@@ -1,5 +1,6 @@
 //! A Redis Cluster: each node has its share of the records, slots may move and nodes may die while larders share.
 
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use larder_testkit::redis::RedisOnPort;
@@ -285,4 +286,37 @@ async fn a_node_that_dies_is_replaced_by_its_replica_and_no_request_fails() {
     };
     let (asked, ()) = tokio::join!(load, back);
     assert!(asked > 20, "{asked}");
+}
+
+#[tokio::test]
+async fn the_records_of_all_nodes_are_listed() {
+    let nodes = Nodes::start(0).await;
+    let scene = Scene::saying(nodes.said());
+    let larder = scene.larder("web-1").await;
+    for number in 0..30 {
+        larder.get(&format!("/{number}")).await;
+    }
+    until("all records are there", async || nodes.records().iter().sum::<usize>() == 30).await;
+    assert!(nodes.records().iter().all(|records| *records > 0));
+    let admin = larder.process.admin.to_string();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
+    command.args(["ls", "--remote", "--admin", &admin]);
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let count = |place: &str| text.lines().filter(|line| line.contains(place)).count();
+    assert_eq!((count(" memory "), count(" remote ")), (30, 30), "{text}");
+}
+
+#[tokio::test]
+async fn the_slot_of_a_record_and_its_node_are_explained() {
+    let nodes = Nodes::start(0).await;
+    let scene = Scene::saying(nodes.said());
+    let larder = scene.larder("web-1").await;
+    for number in 0..5 {
+        let told = larder.record(&format!("/{number}")).await;
+        let slot = nodes.slot(told["name"].as_str().unwrap());
+        let port = nodes.0[nodes.owner(&slot)].port;
+        assert_eq!(told["server"]["slot"].to_string(), slot, "{told}");
+        assert_eq!(told["server"]["server"], format!("redis 127.0.0.1:{port}"), "{told}");
+    }
 }

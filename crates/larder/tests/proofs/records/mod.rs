@@ -6,10 +6,13 @@
 mod away;
 mod checked;
 mod clocks;
+mod compressed;
 mod damaged;
 mod ended;
+mod explained;
 mod in_cluster;
 mod led;
+mod listed;
 mod over_tls;
 mod products;
 mod purged;
@@ -65,6 +68,9 @@ fn answer(seen: &Seen, state: u64) -> Answer {
         let number = u32::try_from(body.len()).unwrap().wrapping_mul(2_654_435_761);
         body.push_str(&format!("{number:08x}"));
     }
+    if path.ends_with(&format!("repeat-{length}")) {
+        body = format!("{state} {target} ") + &"A line that comes again and again. ".repeat(length / 35 + 1);
+    }
     if length > 0 {
         body.truncate(length);
     }
@@ -85,7 +91,12 @@ fn answer(seen: &Seen, state: u64) -> Answer {
         }
         _ => &["Cache-Control: max-age=3600", "Surrogate-Key: page"],
     };
-    let fields: Vec<&str> = of_path.iter().copied().chain(["Content-Type: text/plain"]).collect();
+    let media: &[&str] = match path {
+        path if path.starts_with("/coded") => &["Content-Type: text/plain", "Content-Encoding: x-of-ours"],
+        path if path.starts_with("/picture") => &["Content-Type: image/jpeg"],
+        _ => &["Content-Type: text/plain"],
+    };
+    let fields: Vec<&str> = of_path.iter().chain(media).copied().collect();
     let fields: Vec<&str> = match path {
         "/no-tag" => fields,
         _ => fields.into_iter().chain([tag.as_str()]).collect(),
@@ -95,6 +106,7 @@ fn answer(seen: &Seen, state: u64) -> Answer {
     match path {
         "/stands-in" if state > 1 => Answer { status: Some(500), ..answer },
         "/fails" => Answer { status: Some(500), delay: Some("300ms".to_owned()), ..answer },
+        "/vanishes" => Answer { vanish: true, ..answer },
         path if path.starts_with("/held") => Answer { hold: Some(path.to_owned()), ..answer },
         path if path.starts_with("/slow") => Answer { delay: Some("300ms".to_owned()), ..answer },
         path if path.starts_with("/half") => Answer { holds: half(), ..answer },
@@ -225,6 +237,14 @@ impl Larder {
 
     async fn fleet(&self) -> Value {
         self.admin(&Request::new("GET", "/api/v1/fleet", "localhost")).await.1
+    }
+
+    /// What `larder explain` says of the record for a URL, as JSON.
+    async fn record(&self, target: &str) -> Value {
+        let target = format!("/explain?url=http://localhost{target}");
+        let (status, told) = self.admin(&Request::new("GET", &target, "localhost")).await;
+        assert_eq!(status, 200, "{told}");
+        told["stored"]["records"][0].clone()
     }
 
     async fn has_lease(&self) -> bool {

@@ -109,6 +109,7 @@ fn hit() -> Explanation {
         }),
         stored: Stored {
             last_purge: None,
+            records: Vec::new(),
             stores: vec![
                 LookedThrough { store: "default".to_owned(), places: vec!["memory".to_owned()] },
                 LookedThrough { store: "big".to_owned(), places: vec!["memory".to_owned(), "/a".to_owned()] },
