@@ -127,26 +127,32 @@ impl SlotMap {
             return;
         }
         self.answered = answered;
-        let mut votes = vec![[0_u8; NODES_MAX]; SLOTS];
         // A node that a minority names takes no number from others.
         let named_by = |address: &Address| {
             answers.iter().filter(|told| told.iter().any(|(.., other)| other == address)).count()
         };
         let needed = if voters == Voters::AnyNode { 0 } else { of / 2 };
         let mut numbers: HashMap<&Address, Option<u8>> = HashMap::new();
-        for (first, last, address) in answers.iter().flatten() {
-            let number = *numbers.entry(address).or_insert_with(|| match named_by(address) > needed {
+        for (.., address) in answers.iter().flatten() {
+            numbers.entry(address).or_insert_with(|| match named_by(address) > needed {
                 true => self.number(address),
                 false => self.known(address),
             });
-            let Some(node) = number else { continue };
-            for slot in votes.get_mut(usize::from(*first)..=usize::from(*last)).into_iter().flatten() {
+        }
+        // For the nodes that there are, and not for as many as there may be: look-ups wait for this.
+        let nodes = self.nodes.len().max(1);
+        let mut votes = vec![0_u8; nodes * SLOTS];
+        for (first, last, address) in answers.iter().flatten() {
+            let Some(node) = numbers.get(address).copied().flatten() else { continue };
+            let stretch = votes.get_mut(nodes * usize::from(*first)..nodes * (usize::from(*last) + 1));
+            for slot in stretch.into_iter().flat_map(|stretch| stretch.chunks_exact_mut(nodes)) {
                 slot.get_mut(usize::from(node))
                     .into_iter()
                     .for_each(|votes| *votes = votes.saturating_add(1));
             }
         }
-        for ((votes, owner), named) in votes.iter().zip(&mut self.owners[..]).zip(&mut self.named[..]) {
+        let votes = votes.chunks_exact(nodes);
+        for ((votes, owner), named) in votes.zip(&mut self.owners[..]).zip(&mut self.named[..]) {
             let most = votes.iter().zip(0_u8..).max_by_key(|(votes, _)| **votes);
             let elected = most.filter(|(votes, _)| usize::from(**votes) > needed).map(|(_, node)| node);
             *named = elected.filter(|_| voters == Voters::Masters);
