@@ -55,14 +55,14 @@ impl Records {
         request: &RequestHead,
         wanted: Wanted<'_>,
     ) -> Leading<HttpCaching> {
-        // Without a lease in the fleet nothing is shared.
-        if self.standing.server_now().is_none() {
-            return Leading::Alone;
-        }
         let until = Instant::now() + WAIT_MAX;
         let (mut record, mut is_variant) = (self.names.of_key(key), false);
         let (mut pause, mut ended) = (PAUSE_MIN, Ended::Found);
         while Instant::now() < until {
+            // Without a lease in the fleet nothing is shared. It may be lost while this waits.
+            if self.standing.server_now().is_none() {
+                return Leading::Alone;
+            }
             let name = self.names.of_lease(&record);
             let claim = self.servers.claim(&name, self.holder.clone(), HELD_FOR);
             // As one, in this order: what was there before the claim was given back is seen.
