@@ -9,10 +9,10 @@ use super::{Larder, Scene, checked, is_hit, leased, shares, together};
 use crate::support::{until, written};
 
 /// Three masters, each with a replica where that is wanted.
-struct Nodes(Vec<RedisOnPort>);
+pub(super) struct Nodes(pub(super) Vec<RedisOnPort>);
 
 impl Nodes {
-    async fn start(replicas: usize) -> Self {
+    pub(super) async fn start(replicas: usize) -> Self {
         let nodes = Self((0..3 * (1 + replicas)).map(|_| RedisOnPort::start_node()).collect());
         nodes.join(replicas).await;
         nodes
@@ -30,7 +30,7 @@ impl Nodes {
     }
 
     /// What a config says of it: one node that is no other's.
-    fn said(&self) -> String {
+    pub(super) fn said(&self) -> String {
         let addresses: Vec<String> =
             self.0.iter().take(3).map(|node| format!("\"127.0.0.1:{}\"", node.port)).collect();
         format!("cluster = [{}]", addresses.join(", "))
@@ -44,7 +44,7 @@ impl Nodes {
     }
 
     /// Which node has a slot, by its place.
-    fn owner(&self, slot: &str) -> usize {
+    pub(super) fn owner(&self, slot: &str) -> usize {
         let told = self.0.iter().find_map(|node| {
             let said = node.raw().ask(&[b"CLUSTER", b"NODES"])?;
             let said = String::from_utf8(said).ok()?;
@@ -70,9 +70,18 @@ impl Nodes {
     }
 
     /// The slot of a key.
-    fn slot(&self, key: &str) -> String {
+    pub(super) fn slot(&self, key: &str) -> String {
         let told = self.0[0].raw().ask(&[b"CLUSTER", b"KEYSLOT", key.as_bytes()]).unwrap();
         String::from_utf8(told).unwrap().trim_start_matches(':').to_owned()
+    }
+
+    /// How many of them are masters.
+    pub(super) fn masters(&self) -> usize {
+        let masters = self.0.iter().filter(|node| {
+            let told = node.raw().ask(&[b"INFO", b"replication"]).unwrap();
+            String::from_utf8_lossy(&told).contains("role:master")
+        });
+        masters.count()
     }
 
     fn id(&self, node: usize) -> String {
@@ -80,7 +89,7 @@ impl Nodes {
     }
 
     /// Moves a slot with its keys, as `redis-cli --cluster reshard` does.
-    fn migrate(&self, slot: &str, from: usize, to: usize) {
+    pub(super) fn migrate(&self, slot: &str, from: usize, to: usize) {
         let set = |node: usize, words: &[&str]| {
             let words: Vec<&[u8]> =
                 ["CLUSTER", "SETSLOT", slot].iter().chain(words).map(|word| word.as_bytes()).collect();
@@ -108,7 +117,7 @@ impl Nodes {
     }
 }
 
-fn is_well(node: &RedisOnPort) -> bool {
+pub(super) fn is_well(node: &RedisOnPort) -> bool {
     let told = node.raw().ask(&[b"CLUSTER", b"INFO"]).unwrap();
     let told = String::from_utf8_lossy(&told);
     let replication = node.raw().ask(&[b"INFO", b"replication"]).unwrap();
@@ -321,14 +330,8 @@ async fn a_node_that_dies_is_replaced_by_its_replica_and_no_request_fails() {
         asked
     };
     let back = async {
-        until("its replica has its place", async || {
-            let masters = nodes.0.iter().filter(|node| {
-                let told = node.raw().ask(&[b"INFO", b"replication"]).unwrap();
-                String::from_utf8_lossy(&told).contains("role:master")
-            });
-            masters.count() == 3 && nodes.0.iter().all(is_well)
-        })
-        .await;
+        until("its replica has its place", async || nodes.masters() == 3 && nodes.0.iter().all(is_well))
+            .await;
         leased(&[&first, &second]).await;
         until("a purge is complete", async || first.purge(r#"{"tags": ["page"], "wait": 1}"#).await.0 == 200)
             .await;

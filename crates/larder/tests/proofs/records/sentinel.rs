@@ -9,13 +9,13 @@ use super::{Scene, is_hit, leased, shares, state, together};
 use crate::support::{Signal, until};
 
 /// A master, two replicas, and three Sentinels that know of each other.
-struct Watched {
+pub(super) struct Watched {
     servers: [RedisOnPort; 3],
     sentinels: [RedisOnPort; 3],
 }
 
 impl Watched {
-    async fn start() -> Self {
+    pub(super) async fn start() -> Self {
         let quick = ["--repl-diskless-sync-delay", "0"];
         let master = RedisOnPort::start_with("--port", &quick);
         let port = master.port.to_string();
@@ -39,7 +39,7 @@ impl Watched {
     }
 
     /// What a config says of it.
-    fn said(&self) -> String {
+    pub(super) fn said(&self) -> String {
         let addresses = self.sentinels.each_ref().map(|sentinel| format!("\"127.0.0.1:{}\"", sentinel.port));
         format!("sentinel = [{}], master = \"main\"", addresses.join(", "))
     }
@@ -50,7 +50,14 @@ impl Watched {
         String::from_utf8(told.unwrap()[1].clone()).unwrap().parse().unwrap()
     }
 
-    async fn fails_over(&mut self) {
+    /// From now on the replicas do not follow.
+    pub(super) fn replicas_lag(&self) {
+        let mut master = self.servers[0].raw();
+        master.ask(&[b"ACL", b"SETUSER", b"default", b"-psync", b"-sync"]);
+        master.ask(&[b"CLIENT", b"KILL", b"TYPE", b"replica"]);
+    }
+
+    pub(super) async fn fails_over(&mut self) {
         let former = self.servers[0].port;
         self.servers[0].kill();
         until("another one is the master", async || self.named() != former).await;
@@ -100,13 +107,10 @@ async fn a_purge_that_a_failover_loses_stays_in_force() {
         !server.raw().ask_list(&[b"KEYS", b"larder:1:default:r:*"]).unwrap().is_empty()
     };
     until("the replicas have it", async || watched.servers.iter().all(has_record)).await;
-    let mut master = watched.servers[0].raw();
-    master.ask(&[b"ACL", b"SETUSER", b"default", b"-psync", b"-sync"]);
-    master.ask(&[b"CLIENT", b"KILL", b"TYPE", b"replica"]);
+    watched.replicas_lag();
     let before = first.fleet().await["epoch"].clone();
     let now = scene.change();
     assert_eq!(first.purge(r#"{"tags": ["page"]}"#).await.0, 200);
-    drop(master);
     watched.fails_over().await;
     until("the log is a new one", async || first.fleet().await["epoch"] != before).await;
     leased(&[&first, &second]).await;
