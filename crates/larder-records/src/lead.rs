@@ -48,10 +48,6 @@ impl Records {
         request: &RequestHead,
         is_of_use: &IsOfUse<'_, StoredHead>,
     ) -> Leading<HttpCaching> {
-        // Without a lease in the fleet nothing is shared.
-        if self.standing.server_now().is_none() {
-            return Leading::Alone;
-        }
         // Who has just waited for a record as long as Redis is waited for does not wait for it again.
         if self.late.is_now() {
             self.leads.note(Ended::Apart);
@@ -61,6 +57,10 @@ impl Records {
         let (mut record, mut is_variant) = (self.names.of_key(key), false);
         let (mut pause, mut ended) = (PAUSE_MIN, Ended::Found);
         while Instant::now() < until {
+            // Without a lease in the fleet nothing is shared. It may be lost while this waits.
+            if self.standing.server_now().is_none() {
+                return Leading::Alone;
+            }
             let turn = Instant::now() + self.settings.timeout;
             let name = self.names.of_lease(&record);
             let claim = self.servers.claim(&name, self.holder.clone(), HELD_FOR);

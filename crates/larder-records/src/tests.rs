@@ -214,3 +214,19 @@ async fn who_has_waited_for_a_record_does_not_wait_again_for_the_right_to_fetch(
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
+
+/// What it waits for it could not use.
+#[tokio::test]
+async fn without_a_lease_another_larder_is_not_waited_for_any_longer() {
+    let fixture = Fixture::new();
+    let name = fixture.records.names.of_lease(&fixture.records.names.of_key(&key()));
+    fixture.redis.raw().set(std::str::from_utf8(&name).unwrap(), b"another");
+    let began = Instant::now();
+    let lost = async {
+        until("it waits", || fixture.calls("get") >= 2).await;
+        fixture.place.0.store(false, Ordering::Relaxed);
+    };
+    let (led, ()) = tokio::join!(fixture.lead(), lost);
+    assert!(matches!(led, Leading::Alone));
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}

@@ -115,6 +115,12 @@ impl Client {
     /// As for [`Self::look_up`]: the value may be there afterwards.
     pub async fn claim(&self, key: &RemoteKey, value: Bytes, lifetime: Duration) -> Claimed {
         let Some(expires) = self.shared.expires(lifetime) else { return Claimed::Unknown };
+        let place = self.shared.placement().place(key.as_bytes());
+        let server = place.and_then(|place| self.shared.members().get(place));
+        // It could not be given back in time, and others would wait for nothing.
+        if server.is_some_and(|server| server.is_held_up()) {
+            return Claimed::Unknown;
+        }
         match self.ask(key, Request::Claim { key: key.clone(), expires, value }).await {
             Some((_, Ok(Reply::Stored))) => Claimed::Mine,
             Some((_, Ok(Reply::Value(Value { body, .. })))) => Claimed::Held(Some(body)),

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -162,6 +163,8 @@ pub(crate) struct Queue {
     entries: Mutex<Entries>,
     changed: Notify,
     emptied: Condvar,
+    /// What was taken last could not be carried out, and what is here waits for that.
+    is_held_up: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -314,6 +317,15 @@ impl Queue {
         });
         entries.bytes = entries.bytes.saturating_sub(cost);
         values
+    }
+
+    /// Notes whether what is here waits for something that the server has not confirmed.
+    pub(crate) fn hold_up(&self, is_held_up: bool) {
+        self.is_held_up.store(is_held_up, Ordering::Release);
+    }
+
+    pub(crate) fn is_held_up(&self) -> bool {
+        self.is_held_up.load(Ordering::Acquire)
     }
 
     /// Takes nothing more.

@@ -52,6 +52,11 @@ impl QueuedServer {
     pub(crate) fn link(&self, limits: Limits) -> Link {
         Link::new(Arc::clone(&self.server), Arc::clone(&self.dialer), limits)
     }
+
+    /// Whether what is queued waits for something that it has not confirmed.
+    pub(crate) fn is_held_up(&self) -> bool {
+        self.queue.is_held_up()
+    }
 }
 
 impl RemoteStore {

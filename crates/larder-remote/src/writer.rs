@@ -109,11 +109,14 @@ pub(crate) async fn write(
         if server.may_ask() && carry_out((&server, number), &queue, &link, &routes).await {
             continue;
         }
+        queue.hold_up(true);
         // A server that fails is not waited for when nobody can ask for anything any more.
         if queue.is_closed() {
             return;
         }
         recover((&server, number), &queue, &link, &routes).await;
+        // Where nothing is left, nothing waits.
+        queue.hold_up(queue.bytes() > 0);
     }
 }
 
@@ -205,6 +208,7 @@ async fn carry_out((server, number): (&Server, usize), queue: &Queue, link: &Lin
     cost += confirmed.iter().map(Job::cost).sum::<usize>();
     queue.settle(cost, deletions);
     queue.put_back(again);
+    queue.hold_up(!is_well);
     // Behind the queue's own account, so that who is told finds it empty.
     for job in confirmed {
         server.counters().wrote(Write::Deleted);

@@ -54,7 +54,7 @@ async fn a_new_master_is_not_left_alone_because_of_the_former_one() {
         password: None,
     });
     let settings = RedisSettings { place, timeout: Duration::from_secs(5), ..settings(at(0)) };
-    let dial = Arc::new(Dial::new(&settings, b"", Arc::new(SystemNames)).unwrap());
+    let dial = Arc::new(Dial::new(&settings, b"", Arc::new(SystemNames), &Diagnostics::silent()).unwrap());
     let server = Server::new("redis", Label::Fixed("main".to_owned()), Diagnostics::silent());
     let breaker = server.breaker();
     breaker.connect_failed(Instant::now());

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::super::setup::{Chance, confirmed, eventually, found, key, look, sample, until};
 use super::{Server, client};
-use crate::{LookedUp, MadeValue, Offered};
+use crate::{Claimed, LookedUp, MadeValue, Offered};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -87,4 +87,22 @@ async fn a_server_that_may_only_be_read_refuses_values_and_confirms_deletions_wh
     raw.ask(&[b"REPLICAOF", b"NO", b"ONE"]);
     deletion.await;
     assert_eq!((look(&client, "/a").await, look(&client, "/b").await), (LookedUp::Absent, LookedUp::Absent));
+}
+
+/// It goes the way of deletions, and they wait: who has claimed a name could not give it back.
+#[tokio::test]
+async fn nothing_is_claimed_while_deletions_are_not_confirmed() {
+    let server = Server::start();
+    let client = client(&server);
+    let (store, mut raw) = (client.shared(), server.raw());
+    let claim = async |name: &str| client.claim(&key(name), "larder".into(), HOUR).await;
+    assert_eq!(claim("/a").await, Claimed::Mine);
+    raw.ask(&[b"ACL", b"SETUSER", b"default", b"-del", b"-unlink"]);
+    let deletion = store.delete(&key("/a")).unwrap();
+    eventually("it is not confirmed", || sample(&client, &["writes_total", "\"unconfirmed\""]) >= 1).await;
+    assert_eq!(claim("/b").await, Claimed::Unknown);
+    assert_eq!(look(&client, "/a").await, found("larder"), "the server is well");
+    raw.ask(&[b"ACL", b"SETUSER", b"default", b"+del", b"+unlink"]);
+    confirmed(deletion).await;
+    assert_eq!(claim("/a").await, Claimed::Mine);
 }

@@ -270,14 +270,8 @@ async fn a_node_that_dies_is_replaced_by_its_replica_and_no_request_fails() {
         asked
     };
     let back = async {
-        until("its replica has its place", async || {
-            let masters = nodes.0.iter().filter(|node| {
-                let told = node.raw().ask(&[b"INFO", b"replication"]).unwrap();
-                String::from_utf8_lossy(&told).contains("role:master")
-            });
-            masters.count() == 3 && nodes.0.iter().all(is_well)
-        })
-        .await;
+        until("its replica has its place", async || nodes.masters() == 3 && nodes.0.iter().all(is_well))
+            .await;
         leased(&[&first, &second]).await;
         until("a purge is complete", async || first.purge(r#"{"tags": ["page"], "wait": 1}"#).await.0 == 200)
             .await;

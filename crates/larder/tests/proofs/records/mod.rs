@@ -4,16 +4,23 @@
 //! The origin stamps each body with the state of its data, and bodies tell which URL they are of.
 
 mod away;
+mod between;
 mod checked;
+mod clients;
 mod clocks;
 mod compressed;
 mod damaged;
 mod ended;
 mod explained;
+mod faults;
 mod in_cluster;
+mod killed;
 mod led;
 mod listed;
+mod load;
+mod network;
 mod over_tls;
+mod partition;
 mod products;
 mod purged;
 mod sentinel;
@@ -36,6 +43,7 @@ use crate::support::{Process, Signal, cache_status, connect, get, until, within,
 
 /// The shortest that a config may say.
 const LEASE: &str = "3s";
+const TOKEN: &str = "of-the-admin-address";
 
 /// An application, and a Redis.
 struct Scene {
@@ -46,6 +54,7 @@ struct Scene {
     timeout: &'static str,
     /// What the config says of its Redis: the keys of a table.
     said: String,
+    lease: &'static str,
     /// How long a purge waits for the others.
     wait: &'static str,
 }
@@ -57,12 +66,10 @@ struct Larder {
     folder: TempDir,
 }
 
-/// What the application answers: a body of the length that the path ends with, which begins with the state and the target.
-fn answer(seen: &Seen, state: u64) -> Answer {
-    let target = seen.target.as_str();
+/// The body of a target in a state: of the length that the path ends with. It begins with the state and the target.
+fn body(target: &str, language: &str, state: u64) -> String {
     let (path, _) = target.split_once('?').unwrap_or((target, ""));
     let length: usize = path.rsplit('-').next().and_then(|digits| digits.parse().ok()).unwrap_or(0);
-    let language = seen.fields.first("accept-language").unwrap_or("none");
     let mut body = format!("{state} {target} {language} ");
     while body.len() < length {
         let number = u32::try_from(body.len()).unwrap().wrapping_mul(2_654_435_761);
@@ -74,6 +81,14 @@ fn answer(seen: &Seen, state: u64) -> Answer {
     if length > 0 {
         body.truncate(length);
     }
+    body
+}
+
+/// What the application answers.
+fn answer(seen: &Seen, state: u64) -> Answer {
+    let target = seen.target.as_str();
+    let (path, _) = target.split_once('?').unwrap_or((target, ""));
+    let body = body(target, seen.fields.first("accept-language").unwrap_or("none"), state);
     let tag = format!("ETag: \"{state}\"");
     let of_path: &[&str] = match path {
         "/private" | "/slow/private" => &["Cache-Control: private, max-age=3600"],
@@ -128,14 +143,22 @@ impl Scene {
     }
 
     fn with_timeout(timeout: &'static str) -> Self {
+        Self::of(RedisServer::start(), timeout)
+    }
+
+    /// With this server.
+    fn of(redis: RedisServer, timeout: &'static str) -> Self {
+        Self::with_origin_at([127, 0, 0, 1], redis, timeout)
+    }
+
+    fn with_origin_at(origin: [u8; 4], redis: RedisServer, timeout: &'static str) -> Self {
         let state = Arc::new(AtomicU64::new(1));
         let of_now = Arc::clone(&state);
-        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let any = SocketAddr::from((origin, 0));
         let choose = move |seen: &Seen| answer(seen, of_now.load(Ordering::SeqCst));
         let origin = Origin::answering(any, Duration::from_secs(10), choose).unwrap();
-        let redis = RedisServer::start();
         let said = format!("url = \"unix://{}\"", redis.socket().display());
-        Self { redis, origin, state, timeout, said, wait: "20s" }
+        Self { redis, origin, state, timeout, said, lease: LEASE, wait: "20s" }
     }
 
     /// With another server than its own.
@@ -158,10 +181,11 @@ impl Scene {
 
     fn config(&self, name: &str, site: &str) -> String {
         format!(
-            "listen = [\"127.0.0.1:0\"]\nadmin = \"127.0.0.1:0\"\nworkers = 2\n[origins.app]\nservers = [{:?}]\n\
-             [fleet]\nname = {name:?}\nlease = \"{LEASE}\"\nwait = {:?}\n\
+            "listen = [\"127.0.0.1:0\"]\nadmin = \"127.0.0.1:0\"\nworkers = 2\n[origins.app]\nservers = [{:?}]\nidle = \"100ms\"\n\
+             [fleet]\nname = {name:?}\nlease = {:?}\nwait = {:?}\n\
              [stores.default]\nmemory = \"64MiB\"\nredis = {{ {}, timeout = {:?} }}\n[[site]]\norigin = \"app\"\n{site}\n",
             self.origin.url(),
+            self.lease,
             self.wait,
             self.said,
             self.timeout
@@ -223,7 +247,9 @@ impl Larder {
     }
 
     async fn admin(&self, request: &Request) -> (u16, Value) {
-        let answer = async { connect(self.process.admin).await.exchange(request).await.unwrap() };
+        // Off loopback the admin address asks for it.
+        let request = request.clone().field("Authorization", &format!("Bearer {TOKEN}"));
+        let answer = async { connect(self.process.admin).await.exchange(&request).await.unwrap() };
         let answer = within("the admin", answer).await;
         (answer.status, serde_json::from_slice(&answer.body).unwrap_or_default())
     }
@@ -233,6 +259,12 @@ impl Larder {
         let request =
             Request::new("POST", "/api/v1/purges", "localhost").field("Content-Type", "application/json");
         self.admin(&request.body(what.to_owned())).await
+    }
+
+    /// A purge of its own as it is now.
+    async fn receipt(&self, purge: &Value) -> Value {
+        let target = format!("/api/v1/purges/{}", purge["id"].as_str().unwrap());
+        self.admin(&Request::new("GET", &target, "localhost")).await.1
     }
 
     async fn fleet(&self) -> Value {
@@ -328,6 +360,15 @@ async fn together(larders: &[&Larder]) {
     }
     until("all members are known", async || larders[0].purge(r#"{"tags": ["nothing"]}"#).await.0 == 200)
         .await;
+}
+
+/// The members that a receipt names, each with its state.
+fn members(receipt: &Value) -> Vec<(&str, &str)> {
+    let members = receipt["fleet"]["members"].as_array().unwrap().iter();
+    let mut members: Vec<_> =
+        members.map(|member| (member["name"].as_str().unwrap(), member["state"].as_str().unwrap())).collect();
+    members.sort_unstable();
+    members
 }
 
 /// The state that a body was stamped with.

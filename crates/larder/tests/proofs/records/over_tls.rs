@@ -13,10 +13,19 @@ use super::{Scene, checked, is_hit, shares, together};
 use crate::support::written;
 
 /// A server with a user `larder`, whose rights are those of the guide.
-struct Guarded {
+pub(super) struct Guarded {
     server: RedisOnPort,
     certificates: Certificates,
     files: TempDir,
+}
+
+/// Certificates of 2004.
+pub(super) fn expired() -> Certificates {
+    Certificates::with("localhost", |params| {
+        let then = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1 << 30);
+        params.not_before = then.into();
+        params.not_after = (then + std::time::Duration::from_secs(1)).into();
+    })
 }
 
 /// A server that speaks TLS alone, with these certificates and further options.
@@ -28,7 +37,7 @@ fn serve(certificates: &Certificates, options: &[&str]) -> RedisOnPort {
 }
 
 impl Guarded {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         let certificates = Certificates::new();
         let files = tempfile::tempdir().unwrap();
         fs::write(files.path().join("password"), "f1rst\n").unwrap();
@@ -50,7 +59,7 @@ impl Guarded {
     }
 
     /// What a config says of it.
-    fn said(&self) -> String {
+    pub(super) fn said(&self) -> String {
         let Self { server, certificates, files } = self;
         format!(
             "url = \"rediss://localhost:{}\", user = \"larder\", password_file = {:?}, ca_file = {:?}, client_cert = {:?}, \
@@ -64,7 +73,7 @@ impl Guarded {
     }
 
     /// Has the default user, who may do everything, say something.
-    fn tell(&self, words: &[&str]) {
+    pub(super) fn tell(&self, words: &[&str]) {
         let authority = self.certificates.file("ca.pem");
         self.tell_trusting(&["--cacert", authority.to_str().unwrap()], words);
     }
@@ -84,6 +93,23 @@ impl Guarded {
         let output = command.args(words).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success() && !said.starts_with("ERR"), "{words:?}: {said} {output:?}");
+    }
+
+    /// The server reads its files again where a setting of them is set.
+    fn reads_its_files(&self) {
+        let path = self.certificates.file("server.pem");
+        self.tell_unverified(&["CONFIG", "SET", "tls-cert-file", path.to_str().unwrap()]);
+    }
+
+    /// Has the server show the certificate of another authority. Larders trust it beside the former ones.
+    pub(super) fn shows(&self, other: &Certificates) {
+        let file = self.certificates.file("ca.pem");
+        let trusted = fs::read_to_string(&file).unwrap() + &fs::read_to_string(other.file("ca.pem")).unwrap();
+        fs::write(file, trusted).unwrap();
+        for name in ["server.pem", "server.key"] {
+            fs::copy(other.file(name), self.certificates.file(name)).unwrap();
+        }
+        self.reads_its_files();
     }
 }
 
@@ -130,9 +156,7 @@ async fn a_password_and_a_certificate_are_renewed_without_a_restart() {
     for name in ["ca.pem", "server.pem", "server.key"] {
         replace(name);
     }
-    // The server reads its files again where a setting of them is set.
-    let path = guarded.certificates.file("server.pem");
-    guarded.tell_unverified(&["CONFIG", "SET", "tls-cert-file", path.to_str().unwrap()]);
+    guarded.reads_its_files();
     for name in ["client.pem", "client.key"] {
         replace(name);
     }
@@ -144,12 +168,7 @@ async fn a_password_and_a_certificate_are_renewed_without_a_restart() {
 #[tokio::test]
 async fn what_is_wrong_with_tls_or_a_password_is_told_and_fails_no_request() {
     let guarded = Guarded::start();
-    let expired = Certificates::with("localhost", |params| {
-        params.not_before =
-            (std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1 << 30)).into();
-        params.not_after =
-            (std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1 << 30 | 1)).into();
-    });
+    let expired = expired();
     let other = Certificates::with("other.example", |_| ());
     let server = |of| serve(of, &["--tls-auth-clients", "no"]);
     let (over, misnamed, plain) = (server(&expired), server(&other), RedisOnPort::start());

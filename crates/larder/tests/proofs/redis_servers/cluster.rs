@@ -81,6 +81,15 @@ impl Nodes {
         String::from_utf8(told).unwrap().trim_start_matches(':').to_owned()
     }
 
+    /// How many of them are masters.
+    pub(crate) fn masters(&self) -> usize {
+        let masters = self.0.iter().filter(|node| {
+            let told = node.raw().ask(&[b"INFO", b"replication"]).unwrap();
+            String::from_utf8_lossy(&told).contains("role:master")
+        });
+        masters.count()
+    }
+
     pub(crate) fn id(&self, node: usize) -> String {
         String::from_utf8(self.0[node].raw().ask(&[b"CLUSTER", b"MYID"]).unwrap()).unwrap()
     }

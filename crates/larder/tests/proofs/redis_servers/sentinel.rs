@@ -47,6 +47,13 @@ impl Watched {
         named_by(&self.sentinels[0])
     }
 
+    /// From now on the replicas do not follow.
+    pub(crate) fn replicas_lag(&self) {
+        let mut master = self.servers[0].raw();
+        master.ask(&[b"ACL", b"SETUSER", b"default", b"-psync", b"-sync"]);
+        master.ask(&[b"CLIENT", b"KILL", b"TYPE", b"replica"]);
+    }
+
     pub(crate) async fn fails_over(&mut self) {
         let former = self.servers[0].port;
         self.servers[0].kill();
