@@ -143,3 +143,15 @@ async fn what_an_unsafe_request_invalidates_is_in_force_before_the_fleet_is_told
     assert_eq!(fixture.ask(Method::POST, "/a", &[]).await.0, 200);
     assert_eq!(told(&fixture), ["example.com/a"]);
 }
+
+#[tokio::test]
+async fn what_is_fetched_anew_is_in_force_before_the_fleet_is_told() {
+    let fixture = Fixture::new(page);
+    fixture.ask(Method::GET, "/a", &[]).await;
+    for wish in [("cache-control", "no-cache"), ("x-refresh", "1")] {
+        fixture.ask(Method::GET, "/a", &[wish]).await;
+        assert_eq!(told(&fixture), Vec::<String>::new(), "by one who may not purge");
+        fixture.ask(Method::GET, "/a", &[wish, ("authorization", TOKEN)]).await;
+        assert_eq!(told(&fixture), ["example.com/a"], "{wish:?}");
+    }
+}

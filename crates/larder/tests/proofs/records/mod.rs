@@ -32,6 +32,8 @@ use crate::support::{Process, Signal, cache_status, connect, get, until, within,
 
 /// The shortest that a config may say.
 const LEASE: &str = "3s";
+/// What shows that a client may purge.
+const TOKEN: &str = "5f2c81d09b7ae3465f2c81d0";
 
 /// An application, and a Redis.
 struct Scene {
@@ -74,6 +76,7 @@ fn answer(seen: &Seen, state: u64) -> Answer {
         "/short" => &["Cache-Control: max-age=0, must-revalidate"],
         "/second" | "/slow/second" | "/second/long-700000" => &["Cache-Control: max-age=1"],
         "/soon" | "/slow/soon" => &["Cache-Control: max-age=2"],
+        "/strict" => &["Cache-Control: max-age=3600, must-revalidate"],
         "/no-tag" => &["Cache-Control: max-age=3600", "Surrogate-Key: page"],
         path if path.starts_with("/vary") => &["Cache-Control: max-age=3600", "Vary: Accept-Language"],
         path if path.starts_with("/empty") => {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use larder_testkit::client::Request;
 
-use super::{Scene, is_hit, state, together};
+use super::{Scene, TOKEN, is_hit, state, together};
 use crate::support::{get, until};
 
 #[tokio::test]
@@ -79,6 +79,28 @@ async fn what_a_post_invalidates_is_not_brought_back() {
         assert_eq!(second.ask(&post).await.status, 200);
         assert_eq!(second.state(target).await, now, "the client that has posted sees it");
         until("the other one follows", async || first.state(target).await == now).await;
+    }
+}
+
+/// A record from before that is no newer because the origin fails.
+#[tokio::test]
+async fn what_was_to_be_fetched_anew_is_not_brought_back_where_the_origin_fails() {
+    let mut scene = Scene::new();
+    let site = format!("purge = {{ token = {TOKEN:?} }}");
+    let (first, second) = (scene.with_site("web-1", &site).await, scene.with_site("web-2", &site).await);
+    together(&[&first, &second]).await;
+    scene.fetched_by(&second, "/strict").await;
+    scene.origin.stop().await;
+    let reload = Request::new("GET", "/strict", "localhost").field("Cache-Control", "no-cache");
+    let reload = reload.field("Authorization", &format!("Bearer {TOKEN}"));
+    let answered = first.ask(&reload).await;
+    assert_eq!(answered.status, 502, "{answered}");
+    for renewal in 0..6 {
+        let members = || scene.redis.raw().ask(&[b"DUMP", b"larder:1:{fleet}"]);
+        let before = members();
+        until("a lease is renewed", async || members() != before).await;
+        let answered = first.get("/strict").await;
+        assert_eq!(answered.status, 502, "after renewal {renewal}: {answered}");
     }
 }
 
