@@ -80,7 +80,7 @@ struct CachedRequest<'a> {
     /// How often its URL was asked for, as it was counted once; see [`facts::uses`].
     uses: Option<Option<u8>>,
     went_alone: bool,
-    /// How another larder's response came to this one, where it has.
+    /// How another larder's response came to this one, where it has, for the look that follows.
     from_others: Option<&'static str>,
 }
 
@@ -193,13 +193,15 @@ impl<'a> CachedRequest<'a> {
     }
 
     fn use_or_miss(&mut self, mut found: Result<Used, Miss>, now: Now) -> Step {
+        // It is this look that finds what came, or none.
+        let mut from_others = self.from_others.take().filter(|_| found.is_ok());
         loop {
             let mut used = match found.or_else(|miss| self.look_at(now).missed(miss, self.counters)) {
                 Ok(used) => used,
                 Err(missing) => return self.after_miss(missing),
             };
             if let Used::Stored { detail: detail @ None, .. } = &mut used {
-                *detail = self.from_others;
+                *detail = from_others.take();
             }
             if let Some(reply) = answered(&self.context, self.exchange, (used, now)) {
                 return Step::Reply(Box::new(reply));
@@ -390,3 +392,6 @@ async fn outcome_in_time(
     }
     timeout_at(turn(), follower.outcome(pass_on)).await.ok()
 }
+
+#[cfg(test)]
+mod tests;
