@@ -82,6 +82,8 @@ struct CachedRequest<'a> {
     went_alone: bool,
     /// How another larder's response came to this one, where it has, for the look that follows.
     from_others: Option<&'static str>,
+    /// There was no lease when what is stored was found to be in doubt.
+    lacked_lease: bool,
 }
 
 /// Looks, where that has not been done, and where it is not enough, asks the origin once for all who wait.
@@ -132,7 +134,7 @@ impl<'a> CachedRequest<'a> {
             }
         };
         let counters = facts::counters(&exchange.asked.head, &settings);
-        let (uses, went_alone, from_others) = (None, false, None);
+        let (uses, went_alone, from_others, lacked_lease) = (None, false, None, false);
         let mut request = Self {
             context,
             exchange,
@@ -144,6 +146,7 @@ impl<'a> CachedRequest<'a> {
             uses,
             went_alone,
             from_others,
+            lacked_lease,
         };
         let step = missing.map_or(Step::Look, |missing| request.after_miss(missing));
         (request, step)
@@ -213,6 +216,8 @@ impl<'a> CachedRequest<'a> {
 
     fn after_miss(&mut self, missing: Box<Missing>) -> Step {
         self.counters = missing.counters;
+        let is_in_doubt = missing.miss.invalidated == Some(ValidateReason::BelowFloor);
+        self.lacked_lease = is_in_doubt && !self.context.worker.proxy.has_lease();
         match missing.next {
             Next::Recall => Step::Recall(missing),
             Next::Forward { alone } => Step::Board { missing, alone },
@@ -361,7 +366,7 @@ impl<'a> CachedRequest<'a> {
     fn answer(&self, mut reply: Box<Reply>, miss: &Miss) -> Step {
         let not_known = self.exchange.asked.versions_not_known();
         let of_validation = |reason: ValidateReason| match reason {
-            ValidateReason::BelowFloor if !self.context.worker.proxy.heed_lease() => NO_LEASE,
+            ValidateReason::BelowFloor if self.lacked_lease => NO_LEASE,
             reason => reason.token(),
         };
         let why = not_known.map(NotKnown::token).or(miss.invalidated.map(of_validation));

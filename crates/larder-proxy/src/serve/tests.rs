@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, Method};
@@ -154,4 +154,25 @@ async fn what_is_fetched_anew_is_in_force_before_the_fleet_is_told() {
         fixture.ask(Method::GET, "/a", &[wish, ("authorization", TOKEN)]).await;
         assert_eq!(told(&fixture), ["example.com/a"], "{wish:?}");
     }
+}
+
+#[tokio::test]
+async fn the_lease_is_told_of_as_it_was_when_what_is_stored_was_judged() {
+    // The lease comes and goes while the origin is asked.
+    let fixture = Fixture::new(|seen, has_lease| {
+        has_lease.fetch_xor(true, Ordering::SeqCst);
+        page(seen, has_lease)
+    });
+    let ask = async || {
+        let (status, said) = fixture.ask(Method::GET, "/a", &[]).await;
+        assert_eq!(status, 200);
+        said.rsplit("detail=").next().unwrap().to_owned()
+    };
+    ask().await;
+    assert!(!fixture.fleet.has_lease.load(Ordering::SeqCst));
+    assert_eq!(ask().await, "no-lease");
+    assert!(fixture.fleet.has_lease.load(Ordering::SeqCst));
+    // Purges may have been missed for another reason.
+    fixture.worker.proxy.doubt_stored();
+    assert_eq!(ask().await, "below-floor");
 }
