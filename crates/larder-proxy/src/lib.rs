@@ -23,6 +23,8 @@ mod failure;
 mod fetch;
 mod fill;
 mod fleet;
+#[cfg(test)]
+mod fleet_of_one;
 mod forward;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]

@@ -113,6 +113,11 @@ impl Proxy {
         }
     }
 
+    /// Whether there is a lease, for what is said of a request. It puts nothing in doubt.
+    pub(crate) fn has_lease(&self) -> bool {
+        self.fleet.get().is_none_or(|fleet| fleet.may_use())
+    }
+
     #[inline(never)]
     fn doubt_without_lease(&self, fleet: &Arc<dyn Membership>) -> bool {
         let may_use = fleet.may_use();

@@ -116,6 +116,11 @@ impl Config {
         Some((self.fleet.clone().unwrap_or_default(), self.server_of_fleet()?))
     }
 
+    /// Whether a store shares its responses with other larders.
+    pub fn shares_responses(&self) -> bool {
+        self.stores.iter().any(|(_, store)| store.records().is_some())
+    }
+
     /// The store of this name.
     pub fn store(&self, name: &Name) -> Option<&Store> {
         self.stores.iter().find(|(other, _)| other == name).map(|(_, store)| store)

@@ -353,7 +353,7 @@ impl Walk<'_> {
 
     /// Whether a response is in doubt because this larder does not hear from its fleet.
     fn lacks_lease(&self, reason: ValidateReason) -> bool {
-        reason == ValidateReason::BelowFloor && !self.worker.proxy.heed_lease()
+        reason == ValidateReason::BelowFloor && !self.worker.proxy.has_lease()
     }
 
     fn why_ask(&self, miss: &Miss, under: &Under) -> (Course, Reason) {

@@ -13,6 +13,7 @@ mod parts;
 mod purges;
 
 use super::*;
+use crate::fleet_of_one::FleetOfOne;
 use crate::plan::Plan;
 use crate::proxy::Proxy;
 use crate::settings::{
@@ -517,4 +518,16 @@ async fn an_explanation_survives_its_way_as_json() {
         let json = serde_json::to_string(&told).unwrap();
         assert_eq!(serde_json::from_str::<Explanation>(&json).unwrap(), told);
     }
+}
+
+#[tokio::test]
+async fn telling_that_there_is_no_lease_puts_nothing_in_doubt() {
+    let fixture = Fixture::new();
+    fixture.worker.proxy.join(Arc::new(FleetOfOne::new(&Arc::default(), || 0)));
+    fixture.keep("/fresh", &[], &[("cache-control", "max-age=100"), ("etag", "\"a\"")]);
+    fixture.worker.proxy.doubt_stored();
+    let before = fixture.worker.proxy.last_invalidation();
+    let told = fixture.explain("GET", "/fresh", &[]).await;
+    assert_eq!(told.decision.reason.token, "no-lease");
+    assert_eq!(fixture.worker.proxy.last_invalidation(), before);
 }

@@ -80,8 +80,10 @@ struct CachedRequest<'a> {
     /// How often its URL was asked for, as it was counted once; see [`facts::uses`].
     uses: Option<Option<u8>>,
     went_alone: bool,
-    /// How another larder's response came to this one, where it has.
+    /// How another larder's response came to this one, where it has, for the look that follows.
     from_others: Option<&'static str>,
+    /// There was no lease when what is stored was found to be in doubt.
+    lacked_lease: bool,
 }
 
 /// Looks, where that has not been done, and where it is not enough, asks the origin once for all who wait.
@@ -132,7 +134,7 @@ impl<'a> CachedRequest<'a> {
             }
         };
         let counters = facts::counters(&exchange.asked.head, &settings);
-        let (uses, went_alone, from_others) = (None, false, None);
+        let (uses, went_alone, from_others, lacked_lease) = (None, false, None, false);
         let mut request = Self {
             context,
             exchange,
@@ -144,6 +146,7 @@ impl<'a> CachedRequest<'a> {
             uses,
             went_alone,
             from_others,
+            lacked_lease,
         };
         let step = missing.map_or(Step::Look, |missing| request.after_miss(missing));
         (request, step)
@@ -193,13 +196,15 @@ impl<'a> CachedRequest<'a> {
     }
 
     fn use_or_miss(&mut self, mut found: Result<Used, Miss>, now: Now) -> Step {
+        // It is this look that finds what came, or none.
+        let mut from_others = self.from_others.take().filter(|_| found.is_ok());
         loop {
             let mut used = match found.or_else(|miss| self.look_at(now).missed(miss, self.counters)) {
                 Ok(used) => used,
                 Err(missing) => return self.after_miss(missing),
             };
             if let Used::Stored { detail: detail @ None, .. } = &mut used {
-                *detail = self.from_others;
+                *detail = from_others.take();
             }
             if let Some(reply) = answered(&self.context, self.exchange, (used, now)) {
                 return Step::Reply(Box::new(reply));
@@ -211,6 +216,8 @@ impl<'a> CachedRequest<'a> {
 
     fn after_miss(&mut self, missing: Box<Missing>) -> Step {
         self.counters = missing.counters;
+        let is_in_doubt = missing.miss.invalidated == Some(ValidateReason::BelowFloor);
+        self.lacked_lease = is_in_doubt && !self.context.worker.proxy.has_lease();
         match missing.next {
             Next::Recall => Step::Recall(missing),
             Next::Forward { alone } => Step::Board { missing, alone },
@@ -359,7 +366,7 @@ impl<'a> CachedRequest<'a> {
     fn answer(&self, mut reply: Box<Reply>, miss: &Miss) -> Step {
         let not_known = self.exchange.asked.versions_not_known();
         let of_validation = |reason: ValidateReason| match reason {
-            ValidateReason::BelowFloor if !self.context.worker.proxy.heed_lease() => NO_LEASE,
+            ValidateReason::BelowFloor if self.lacked_lease => NO_LEASE,
             reason => reason.token(),
         };
         let why = not_known.map(NotKnown::token).or(miss.invalidated.map(of_validation));
@@ -390,3 +397,6 @@ async fn outcome_in_time(
     }
     timeout_at(turn(), follower.outcome(pass_on)).await.ok()
 }
+
+#[cfg(test)]
+mod tests;

@@ -195,3 +195,6 @@ fn take_server(worker_plan: &WorkerPlan, origin: Option<usize>, head: &mut Reque
     let value = cookie::take(&mut head.fields, name.as_bytes())?;
     std::str::from_utf8(&value).ok()?.parse().ok()
 }
+
+#[cfg(test)]
+mod tests;

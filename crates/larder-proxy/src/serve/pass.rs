@@ -141,10 +141,6 @@ fn invalidation(
             }
             kept = kept.filter(|_| was_good).map(|kept| kept.after_invalidating(number));
         }
-        let targets = named.iter().map(Target::as_str);
-        if let Some(own) = &own {
-            share_unsafe(&**own, &head, targets, answer.map(|answer| &answer.fields));
-        }
         let forms: Vec<Target> = named.iter().flat_map(|target| site.forms(target, key::normalise)).collect();
         let cause = kept.as_ref().map(post::ForGet::guard);
         let flights = &proxy.flights;
@@ -156,6 +152,11 @@ fn invalidation(
         let kind = InvalidationKind::UnsafeMethod;
         let done =
             invalidation::invalidate(&proxy.invalidations, &stores, under, (kind, how, now), &under_way);
+        // Not before it has its number: an entry that is read back earlier would make fetches from before it look newer.
+        if let Some(own) = &own {
+            let targets = named.iter().map(Target::as_str);
+            share_unsafe(&**own, &head, targets, answer.map(|answer| &answer.fields));
+        }
         worker.metrics.invalidated(&kind);
         (kept.map(|kept| kept.after_invalidating(done.number)), Writing::of(&stores).with_purge(purging))
     }

@@ -73,6 +73,8 @@ pub struct Server {
     shares: Shares,
     slots: Arc<Slots>,
     fleet: Option<Arc<Fleet>>,
+    /// The config that larder was started with shares responses, so the fleet does what that takes.
+    shares_responses: bool,
 }
 
 struct OpenListener {
@@ -156,6 +158,7 @@ impl Server {
         );
         let insight = Arc::new(insight.in_fleet(fleet.clone()));
         let mut server = Self {
+            shares_responses: config.shares_responses(),
             proxy,
             metrics,
             diagnostics,

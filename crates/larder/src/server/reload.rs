@@ -99,6 +99,11 @@ impl Server {
         if config.membership() != self.config.membership() {
             notes.push("fleet changes at a restart".to_owned());
         }
+        let shares = config.stores.iter().filter(|(_, store)| store.records().is_some());
+        let not_yet = shares.filter(|_| !self.shares_responses);
+        notes.extend(not_yet.map(|(name, _)| {
+            format!("stores.{name}: shares nothing before, since larder was started without a store in Redis")
+        }));
         Postponed { notes }
     }
 

@@ -109,7 +109,7 @@ pub(crate) fn start(
         lease: said.lease,
         server: super::redis::settings(server, said.timeout, NO_VALUES),
         prefix: said.prefix.as_str().to_owned(),
-        shares_responses: config.stores.iter().any(|(_, store)| store.records().is_some()),
+        shares_responses: config.shares_responses(),
     };
     let hands = Hands { proxy: Arc::downgrade(proxy), worker: Arc::downgrade(worker) };
     let fleet = Arc::new(Fleet::start(settings, Arc::new(SystemNames), diagnostics.clone(), hands)?);

@@ -22,6 +22,8 @@ use crate::support::{Process, cache_status, connect, get, until, within, written
 
 /// The shortest that a config may say.
 const LEASE: &str = "3s";
+/// What shows that a client may purge.
+const TOKEN: &str = "5f2c81d09b7ae3465f2c81d0";
 
 /// An application that gives its version, and a Redis.
 struct Stand {
@@ -88,6 +90,14 @@ impl Larder {
         let request = Request::new("POST", target, "localhost").body("x".to_owned());
         let answer = async { connect(self.process.addr).await.exchange(&request).await.unwrap() };
         within("a POST", answer).await.status
+    }
+
+    /// What it gives who may purge, and reloads the page.
+    async fn reload(&self, target: &str) -> Response {
+        let request = Request::new("GET", target, "localhost").field("Cache-Control", "no-cache");
+        let request = request.field("Authorization", &format!("Bearer {TOKEN}"));
+        let answer = async { connect(self.process.addr).await.exchange(&request).await.unwrap() };
+        within("a reload", answer).await
     }
 
     /// The version that it gives.

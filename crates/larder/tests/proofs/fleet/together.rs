@@ -2,7 +2,7 @@
 
 use larder_testkit::client::Request;
 
-use super::{Stand, in_state, together};
+use super::{Stand, TOKEN, in_state, together};
 use crate::support::until;
 
 #[tokio::test]
@@ -91,6 +91,20 @@ async fn what_a_post_invalidates_is_asked_for_again_at_all_of_them() {
     assert_eq!(second.version("/b").await, version - 1, "what was not named stays");
     let (_, purges) = second.admin(&Request::new("GET", "/api/v1/purges", "localhost")).await;
     assert!(purges.as_array().unwrap().iter().all(|purge| purge["what"] != "url localhost/a"), "{purges}");
+}
+
+#[tokio::test]
+async fn what_one_who_may_purge_has_fetched_anew_is_asked_for_again_at_all_of_them() {
+    let stand = Stand::new();
+    let site = format!("purge = {{ token = {TOKEN:?} }}");
+    let first = stand.with_site("web-1", "20s", "", &site).await;
+    let second = stand.with_site("web-2", "20s", "", &site).await;
+    together(&[&first, &second]).await;
+    until("it is stored", async || second.is_hit("/a").await && second.is_hit("/b").await).await;
+    let version = stand.change();
+    assert_eq!(first.reload("/a").await.body, version.to_string().as_bytes());
+    until("the other one follows", async || second.version("/a").await == version).await;
+    assert_eq!(second.version("/b").await, version - 1, "what was not named stays");
 }
 
 #[tokio::test]

@@ -43,7 +43,8 @@ use crate::support::{Process, Signal, cache_status, connect, get, until, within,
 
 /// The shortest that a config may say.
 const LEASE: &str = "3s";
-const TOKEN: &str = "of-the-admin-address";
+/// What shows that a client may purge.
+const TOKEN: &str = "5f2c81d09b7ae3465f2c81d0";
 
 /// An application, and a Redis.
 struct Scene {
@@ -99,6 +100,7 @@ fn answer(seen: &Seen, state: u64) -> Answer {
         "/ends" if state == 1 => &["Cache-Control: max-age=1, stale-while-revalidate=3600"],
         "/ends" => &["Cache-Control: private, max-age=3600"],
         "/stands-in" => &["Cache-Control: max-age=1, stale-if-error=3600"],
+        "/strict" => &["Cache-Control: max-age=3600, must-revalidate"],
         "/no-tag" => &["Cache-Control: max-age=3600", "Surrogate-Key: page"],
         path if path.starts_with("/vary") => &["Cache-Control: max-age=3600", "Vary: Accept-Language"],
         path if path.starts_with("/empty") => {

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use larder_testkit::client::Request;
 
-use super::{Scene, is_hit, state, together};
-use crate::support::{get, until};
+use super::{Scene, TOKEN, is_hit, state, together};
+use crate::support::{cache_status, get, until};
 
 #[tokio::test]
 async fn a_purge_of_any_kind_ends_the_records_of_all() {
@@ -69,16 +69,43 @@ async fn what_was_fetched_before_a_purge_is_not_used_where_it_lies_in_redis_alon
 
 #[tokio::test]
 async fn what_a_post_invalidates_is_not_brought_back() {
-    let scene = Scene::new();
-    let (first, second) = scene.two().await;
-    for (target, site) in [("/a", "remove"), ("/b", "validate")] {
-        scene.fetched_by(&first, target).await;
-        assert!(is_hit(&second.get(target).await), "{site}");
+    for mode in ["remove", "validate"] {
+        let scene = Scene::new();
+        let site = format!("invalidate = {mode:?}");
+        let (first, second) = (scene.with_site("web-1", &site).await, scene.with_site("web-2", &site).await);
+        scene.fetched_by(&first, "/a").await;
+        assert!(is_hit(&second.get("/a").await), "{mode}");
         let now = scene.change();
-        let post = Request::new("POST", target, "localhost").body("x".to_owned());
+        let post = Request::new("POST", "/a", "localhost").body("x".to_owned());
         assert_eq!(second.ask(&post).await.status, 200);
-        assert_eq!(second.state(target).await, now, "the client that has posted sees it");
-        until("the other one follows", async || first.state(target).await == now).await;
+        let asked = second.get("/a").await;
+        assert_eq!(state(&asked), now, "{mode}: the client that has posted sees it");
+        // Only what stays is validated.
+        let is_stale = cache_status(&asked).contains("fwd=stale");
+        assert_eq!(is_stale, mode == "validate", "{mode}: {asked}");
+        until("the other one follows", async || first.state("/a").await == now).await;
+    }
+}
+
+/// A record from before that is no newer because the origin fails.
+#[tokio::test]
+async fn what_was_to_be_fetched_anew_is_not_brought_back_where_the_origin_fails() {
+    let mut scene = Scene::new();
+    let site = format!("purge = {{ token = {TOKEN:?} }}");
+    let (first, second) = (scene.with_site("web-1", &site).await, scene.with_site("web-2", &site).await);
+    together(&[&first, &second]).await;
+    scene.fetched_by(&second, "/strict").await;
+    scene.origin.stop().await;
+    let reload = Request::new("GET", "/strict", "localhost").field("Cache-Control", "no-cache");
+    let reload = reload.field("Authorization", &format!("Bearer {TOKEN}"));
+    let answered = first.ask(&reload).await;
+    assert_eq!(answered.status, 502, "{answered}");
+    for renewal in 0..6 {
+        let members = || scene.redis.raw().ask(&[b"DUMP", b"larder:1:{fleet}"]);
+        let before = members();
+        until("a lease is renewed", async || members() != before).await;
+        let answered = first.get("/strict").await;
+        assert_eq!(answered.status, 502, "after renewal {renewal}: {answered}");
     }
 }
 
@@ -93,8 +120,9 @@ async fn a_soft_purge_is_stale_and_not_gone() {
     let (status, receipt) = first.purge(r#"{"tags": ["page"], "soft": true}"#).await;
     assert_eq!(status, 200, "{receipt}");
     // What the second finds in Redis is stale here as well: it may be used while a new one is fetched.
-    let before = second.state("/a").await;
-    assert!(before == now || before == now - 1, "{before}");
+    let found = second.get("/a").await;
+    assert_eq!(state(&found), now - 1, "{found}");
+    assert!(cache_status(&found).ends_with("detail=soft-purged"), "{found}");
     until("it is new", async || second.state("/a").await == now).await;
 }
 

@@ -2,8 +2,8 @@
 
 use larder_testkit::client::Request;
 
-use super::{Scene, is_hit, state, together};
-use crate::support::{Signal, cache_status, until};
+use super::{Larder, Scene, is_hit, state, together};
+use crate::support::{Process, Signal, cache_status, until, written};
 
 #[tokio::test]
 async fn what_one_larder_has_fetched_the_others_do_not_fetch() {
@@ -244,4 +244,31 @@ async fn a_store_that_comes_with_a_reload_brings_nothing_back() {
     })
     .await;
     assert_eq!(second.state("/a").await, now);
+}
+
+/// Whether it reads the whole log, and asks the server for the time, is decided when it starts.
+#[tokio::test]
+async fn a_first_store_in_redis_that_comes_with_a_reload_is_said_to_need_a_restart() {
+    let scene = Scene::new();
+    let shared = scene.config("web-1", "");
+    let url = shared.lines().find(|line| line.starts_with("redis = ")).unwrap();
+    let of_fleet = format!("redis = {{ {} }}\nname = ", scene.said);
+    let with_store = shared.replace("name = ", &of_fleet);
+    let without = with_store.replace(&format!("memory = \"64MiB\"\n{url}\n"), "memory = \"64MiB\"\n");
+    let (folder, path) = written(&without);
+    let larder = Larder { process: Process::run_config(&path).await, name: "web-1".to_owned(), folder };
+    until("it has a lease", async || larder.has_lease().await).await;
+    let with_another = without
+        .replace("[stores.default]", &format!("[stores.shared]\nmemory = \"8MiB\"\n{url}\n[stores.default]"));
+    for _ in 0..2 {
+        std::fs::write(&path, &with_another).unwrap();
+        let before = larder.process.stderr().len();
+        larder.process.signal(Signal::HUP);
+        until("it is reloaded", async || {
+            larder.process.stderr().iter().skip(before).any(|line| line.contains("reloaded"))
+        })
+        .await;
+        let said = larder.process.stderr()[before..].join("\n");
+        assert!(said.contains("needs a restart: stores.shared"), "{said}");
+    }
 }
