@@ -15,7 +15,7 @@ const KEYS_MAX: usize = 65_536;
 
 /// See the head of the file.
 #[derive(Debug)]
-pub(crate) struct Ended(RankedMutex<Moments>);
+pub(crate) struct EndedKeys(RankedMutex<Moments>);
 
 #[derive(Debug, Default)]
 struct Moments {
@@ -23,13 +23,13 @@ struct Moments {
     floor: Duration,
 }
 
-impl Default for Ended {
+impl Default for EndedKeys {
     fn default() -> Self {
         Self(RankedMutex::new(Rank::Leaf, Moments::default()))
     }
 }
 
-impl Ended {
+impl EndedKeys {
     /// What lies under a key has ended at `moment`.
     pub(crate) fn note(&self, key: u64, moment: Duration) {
         let mut moments = self.0.lock();
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn what_was_received_before_its_key_has_ended_is_over() {
-        let (ended, at) = (Ended::default(), Duration::from_secs);
+        let (ended, at) = (EndedKeys::default(), Duration::from_secs);
         assert!(!ended.is_over(1, Duration::ZERO));
         ended.note(1, at(5));
         ended.note(1, at(4));

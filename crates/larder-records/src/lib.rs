@@ -56,7 +56,7 @@ use larder_remote::{Clients, RemoteError, RemoteSettings, Resolve, ServerReport}
 use larder_tier::VocabularyOf;
 
 use claim::Fetching;
-use ended::Ended;
+use ended::EndedKeys;
 use known::Known;
 pub use larder_tier::outlook::PlaceFacts;
 use late::Late;
@@ -85,7 +85,7 @@ pub struct Records {
     leads: Leads,
     leading: Fetching,
     known: Known,
-    ended: Ended,
+    ended: EndedKeys,
     reading: Reading,
     /// Where bodies are compressed.
     packing: Option<Packing>,
@@ -119,7 +119,7 @@ impl Records {
             leads: Leads::default(),
             leading: Fetching::default(),
             known: Known::default(),
-            ended: Ended::default(),
+            ended: EndedKeys::default(),
             reading: Reading::default(),
             packing: settings.is_compressed.then(Packing::default),
             holder: claim::holder(random::draw().unwrap_or_default(), &settings.member),

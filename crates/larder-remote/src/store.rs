@@ -226,7 +226,10 @@ impl RemoteStore {
 
     /// How many servers there are: of a cluster, nodes that have been known so far.
     pub fn servers(&self) -> usize {
-        self.known().len()
+        match &self.terms.placement {
+            KeyPlaces::Ring(_) => self.members.len(),
+            KeyPlaces::Cluster(cluster) => cluster.nodes(),
+        }
     }
 
     /// A page of the names at one of them, by its number. `None` where it is no Redis, or there is none of this number.
@@ -240,7 +243,7 @@ impl RemoteStore {
         from: KeyspaceCursor,
         bounds: KeyspaceBounds,
     ) -> Option<io::Result<KeyspacePage>> {
-        let member = self.known().get(number)?;
+        let member = self.members.get(..self.servers())?.get(number)?;
         if !member.server.may_ask() {
             return Some(Err(io::Error::other(Failure::Skipped.to_string())));
         }
@@ -252,7 +255,7 @@ impl RemoteStore {
 
     /// All servers in words, in the order of the settings: what they are, and where.
     pub fn told(&self) -> Vec<String> {
-        self.known().iter().map(|member| member.server.told()).collect()
+        self.known().map(|member| member.server.told()).collect()
     }
 
     /// The server of `key`, in words.
@@ -276,7 +279,7 @@ impl RemoteStore {
             writes: server.counters().writes().collect(),
             queued_bytes: queue.bytes() as u64,
         };
-        self.known().iter().map(report).collect()
+        self.known().map(report).collect()
     }
 
     /// Adds the samples of all servers.
@@ -307,13 +310,13 @@ impl RemoteStore {
         &self.members
     }
 
-    /// Those of them that there are: a cluster has told of as many nodes.
-    fn known(&self) -> &[QueuedServer] {
-        let known = match &self.terms.placement {
-            KeyPlaces::Ring(_) => self.members.len(),
-            KeyPlaces::Cluster(cluster) => cluster.nodes(),
+    /// Those of them that have a share of the keys. One that has left its cluster fails for good, and is missed by nobody.
+    fn known(&self) -> impl Iterator<Item = &QueuedServer> {
+        let have_slots = match &self.terms.placement {
+            KeyPlaces::Ring(_) => vec![true; self.members.len()],
+            KeyPlaces::Cluster(cluster) => cluster.have_slots(),
         };
-        self.members.get(..known).unwrap_or(&self.members)
+        self.members.iter().zip(have_slots).filter(|(_, has_slots)| *has_slots).map(|(member, _)| member)
     }
 
     pub(crate) fn placement(&self) -> &KeyPlaces {

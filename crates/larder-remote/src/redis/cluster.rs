@@ -98,6 +98,11 @@ impl Cluster {
         self.map.read().nodes().get(node).cloned()
     }
 
+    /// Of each node by its number, whether it has slots.
+    pub(crate) fn have_slots(&self) -> Vec<bool> {
+        self.map.read().have_slots()
+    }
+
     /// How many nodes have been known so far.
     pub(crate) fn nodes(&self) -> usize {
         self.map.read().nodes().len()

@@ -36,8 +36,11 @@ pub enum Use {
     Application,
     /// Responses that larders share.
     Records,
-    /// The purges of a fleet.
-    Fleet,
+    /// The purges of a fleet. Its clock counts where responses are shared.
+    Fleet {
+        /// Whether they are.
+        is_timed: bool,
+    },
 }
 
 impl Use {
@@ -45,11 +48,10 @@ impl Use {
         match self {
             Self::Application => &[],
             Self::Records => &["GET KEY", "PTTL KEY", "SET KEY v NX GET PX 1", "UNLINK KEY", "TOUCH KEY"],
-            Self::Fleet => &[
+            Self::Fleet { .. } => &[
                 "SCRIPT LOAD s",
                 "EVALSHA s 1 KEY",
                 "INFO server",
-                "TIME",
                 "HGET KEY f",
                 "HGETALL KEY",
                 "HSET KEY f v",
@@ -65,7 +67,7 @@ impl Use {
 
     /// Whether larder's own keys are evicted there, so that the server's policy matters.
     const fn is_larders_own(self) -> bool {
-        matches!(self, Self::Records | Self::Fleet)
+        matches!(self, Self::Records | Self::Fleet { .. })
     }
 }
 
@@ -162,6 +164,7 @@ async fn look(
         _ => None,
     };
     let mut commands: Vec<&str> = uses.iter().flat_map(|of| of.commands()).copied().collect();
+    commands.extend(uses.contains(&Use::Fleet { is_timed: true }).then_some("TIME"));
     commands.sort_unstable();
     commands.dedup();
     let may_be_run = [&[MAY_BE_RUN, "1", probe], commands.as_slice()].concat();

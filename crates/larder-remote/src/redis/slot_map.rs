@@ -110,13 +110,18 @@ impl SlotMap {
         }
     }
 
-    /// Nodes that have slots.
-    pub(super) fn masters(&self) -> Vec<Address> {
-        let mut have_slots = [false; NODES_MAX];
+    /// Of each node by its number, whether it has slots.
+    pub(super) fn have_slots(&self) -> Vec<bool> {
+        let mut have_slots = vec![false; self.nodes.len()];
         for owner in self.owners.iter().flatten() {
             have_slots.get_mut(usize::from(*owner)).into_iter().for_each(|has| *has = true);
         }
-        let nodes = self.nodes.iter().zip(have_slots).filter(|(_, has_slots)| *has_slots);
+        have_slots
+    }
+
+    /// Nodes that have slots.
+    pub(super) fn masters(&self) -> Vec<Address> {
+        let nodes = self.nodes.iter().zip(self.have_slots()).filter(|(_, has_slots)| *has_slots);
         nodes.map(|(node, _)| node.clone()).collect()
     }
 
@@ -303,6 +308,9 @@ mod tests {
         );
         hold(&mut map, vec![halves(3, 2), halves(3, 2)], (3, Voters::Masters));
         assert_eq!(map.masters(), [at(2), at(3)]);
+        let have_slots = map.nodes().iter().zip(map.have_slots()).filter(|(_, has)| *has);
+        assert_eq!(have_slots.map(|(node, _)| node.clone()).collect::<Vec<_>>(), [at(2), at(3)]);
+        assert!(map.known(&at(1)).is_some(), "it has its number, and no slots");
     }
 
     #[test]

@@ -105,7 +105,8 @@ fn named(config: &Config) -> Vec<Named> {
         add(&redis.server, redis.timeout, of, format!("stores.{name}"));
     }
     if let Some((fleet, server)) = config.membership() {
-        add(server, fleet.timeout, Use::Fleet, "fleet".to_owned());
+        let is_timed = config.shares_responses();
+        add(server, fleet.timeout, Use::Fleet { is_timed }, "fleet".to_owned());
     }
     for site in &config.sites {
         for rule in site.rules.iter().map(|rule| Some(&rule.settings)).chain([None]) {

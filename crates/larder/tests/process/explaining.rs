@@ -395,6 +395,7 @@ async fn the_reference_names_every_key_of_the_json_and_no_other() {
         format!("[stores.default]\nmemory = \"8MiB\"\nredis = \"unix://{}\"\n", redis.socket().display());
     let (_shared, path) = written(&(config(&origin.url(), "", "") + &store));
     let larder = Process::run_config(&path).await;
+    until("it has a lease", async || larder.metrics().await.sum("larder_fleet_lease_seconds") > 0).await;
     get(larder.addr, "/all").await;
     let admin = larder.admin.to_string();
     let shared = async || json(&["http://localhost/all", "--admin", &admin]).await;

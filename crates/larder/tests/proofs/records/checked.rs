@@ -73,3 +73,20 @@ async fn each_command_that_a_user_may_not_run_is_named() {
     let (is_well, told) = check(&scene).await;
     assert!(!is_well && told.contains("'eval'"), "{told}");
 }
+
+/// The clock of the server counts only where responses are shared.
+#[tokio::test]
+async fn the_rights_of_the_guide_for_a_fleet_are_enough_for_one() {
+    let scene = Scene::new();
+    let rights = ["~larder:1:{fleet}*", "+@read", "+@write", "+@scripting", "+@connection", "+info"];
+    scene.ask(&[&["ACL", "SETUSER", "larder", "on", ">s3cret"], &rights[..]].concat());
+    let text = format!(
+        "listen = [\"127.0.0.1:0\"]\n[origins.app]\nservers = [{:?}]\n[fleet]\nname = \"web-1\"\n\
+         redis = {{ url = \"unix://{}?user=larder&pass=s3cret\" }}\n[[site]]\norigin = \"app\"\n",
+        scene.origin.url(),
+        scene.redis.socket().display()
+    );
+    let (_folder, config) = written(&text);
+    let (is_well, told) = checked(&config).await;
+    assert!(is_well && told.contains("(fleet): Redis 7."), "{told}");
+}

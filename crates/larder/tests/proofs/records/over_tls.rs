@@ -73,13 +73,13 @@ impl Guarded {
     }
 
     /// Has the default user, who may do everything, say something.
-    pub(super) fn tell(&self, words: &[&str]) {
+    fn tell(&self, words: &[&str]) {
         let authority = self.certificates.file("ca.pem");
         self.tell_trusting(&["--cacert", authority.to_str().unwrap()], words);
     }
 
     /// The same whatever the file of authorities says.
-    fn tell_unverified(&self, words: &[&str]) {
+    pub(super) fn tell_unverified(&self, words: &[&str]) {
         self.tell_trusting(&["--insecure"], words);
     }
 
