@@ -137,15 +137,17 @@ async fn a_deletion_for_a_node_that_is_frozen_reaches_its_successor() {
     let over = async {
         let of_others = || setup.redis.0.iter().enumerate().filter(|(node, _)| *node != former);
         // All of them say so: before that the former master still is the right one, and what it confirms may be lost with it.
-        let place = format!(":{}", setup.redis.0[former].port);
+        let place = format!(":{}@", setup.redis.0[former].port);
         until("its replica has its place", async || {
             let masters = of_others().filter(|(_, node)| {
                 let told = node.raw().ask(&[b"INFO", b"replication"]).unwrap();
                 String::from_utf8_lossy(&told).contains("role:master")
             });
             let name_another = of_others().all(|(_, node)| {
-                let said = node.raw().ask(&[b"GET", targets[0].as_bytes()]).unwrap_or_default();
-                !String::from_utf8_lossy(&said).ends_with(&place)
+                let told = node.raw().ask(&[b"CLUSTER", b"NODES"]).unwrap();
+                let told = String::from_utf8(told).unwrap();
+                // The slots of a node stand behind eight columns.
+                told.lines().any(|line| line.contains(&place) && line.split(' ').count() == 8)
             });
             masters.count() == 3 && name_another
         })
