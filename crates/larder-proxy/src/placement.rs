@@ -53,9 +53,12 @@ impl RuleSettings {
         found.unwrap_or(&self.store)
     }
 
-    /// Takes one response out of whichever store has it.
+    /// Takes one response out of whichever store has it: the origin says something else now.
     pub(crate) fn remove(&self, key: &CacheKey, stored: &Arc<StoredResponse>) {
-        self.stores().for_each(|(store, _)| store.remove(key, stored));
+        self.stores().for_each(|(store, _)| {
+            store.remove(key, stored);
+            store.end(key);
+        });
     }
 
     /// Takes `stored` out, which `request` selects, and whatever else under the key that selects: the same page in other

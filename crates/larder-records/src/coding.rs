@@ -4,8 +4,8 @@
 //! Only what shrinks as a rule is tried: content with a coding of its own, and types such as images, are left as they are.
 //! Compressing is the work of the thread that writes to the server: a response is stored under a lock, on a thread that serves clients.
 //! The length of the plain bytes is known before they are there, and is bounded, so nothing that lies in Redis can become larger than a piece may
-//! be. LZ4 was taken because a larder reads a record on the thread of its client: it is read several times as fast as it could be
-//! fetched, and needs no memory of its own.
+//! be. LZ4 was taken because a larder reads a record on the thread of its client: reading it takes little time, and no memory beside the
+//! plain bytes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

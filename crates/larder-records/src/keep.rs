@@ -51,14 +51,16 @@ impl Keep<HttpCaching> for Records {
             self.refusals.note_not_shared(why);
             if why != NotShared::Part {
                 // What lies there is older, and would be found once this one has gone from memory.
-                self.end(entry.key);
+                self.end_all(entry.key);
             }
         }
     }
 
-    /// The response has ended, and no purge says so to others.
-    fn forget(&self, key: &CacheKey, _identity: u64) {
-        self.end(key);
+    /// What was purged is told by the log, and what took its place has its name.
+    fn forget(&self, _key: &CacheKey, _identity: u64) {}
+
+    fn end(&self, key: &CacheKey) {
+        self.end_all(key);
     }
 
     fn discard(&self, key: &CacheKey, goes: &dyn Fn(Option<&larder_tier::Memo>) -> bool) {
@@ -130,7 +132,7 @@ impl Records {
     }
 
     /// What lies there under a key is of no use any more. Where the server fails it stays, and is not used here.
-    fn end(&self, key: &CacheKey) {
+    fn end_all(&self, key: &CacheKey) {
         let known = self.known.take(key);
         if known.is_empty() {
             return;

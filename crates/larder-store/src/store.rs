@@ -550,6 +550,11 @@ impl Store {
         self.tiers.iter().for_each(|tier| tier.forget(key, response.identity()));
     }
 
+    /// A response under a key has ended: the origin says something else now. See [`Keep::end`](larder_tier::Keep::end).
+    pub fn end(&self, key: &CacheKey) {
+        self.tiers.iter().for_each(|tier| tier.end(key));
+    }
+
     /// What is still to be written to the tiers is written, within ten seconds for each.
     pub fn close(&self) {
         self.tiers.iter().for_each(|tier| tier.close());

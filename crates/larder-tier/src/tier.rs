@@ -96,6 +96,10 @@ pub trait Keep<V: Vocabulary> {
     /// What it has of this identity goes: it lies elsewhere now, or nowhere.
     fn forget(&self, key: &CacheKey, identity: u64);
 
+    /// A response under a key has ended: the origin says something else now, and no purge says so. What others than this larder would still
+    /// find there goes.
+    fn end(&self, _key: &CacheKey) {}
+
     /// Takes out what it has under a key, where `goes` says so of what was made of it; `None` stands for what nobody has asked for.
     fn discard(&self, _key: &CacheKey, _goes: &dyn Fn(Option<&Memo>) -> bool) {}
 }

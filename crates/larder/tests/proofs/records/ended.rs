@@ -60,3 +60,23 @@ async fn an_origin_that_has_failed_is_not_asked_again_by_each_request() {
     }
     assert!(scene.asked("/stands-in") <= failed + 1, "{} after {failed}", scene.asked("/stands-in"));
 }
+
+/// A larder that takes its own copy away after a purge leaves what others have fetched since.
+#[tokio::test]
+async fn what_was_fetched_since_a_purge_is_not_taken_away_with_what_was_purged() {
+    let scene = Scene::new();
+    let (first, second) = scene.two().await;
+    super::together(&[&first, &second]).await;
+    scene.fetched_by(&second, "/a").await;
+    assert!(is_hit(&first.get("/a").await));
+    let now = scene.change();
+    assert_eq!(second.purge(r#"{"tags": ["page"]}"#).await.0, 200);
+    scene.fetched_by(&second, "/a").await;
+    // It has a copy from before the purge, which a walk through memory takes away within ten seconds.
+    let removed = async || first.process.metrics().await.sum("larder_purged_objects_total") > 0;
+    until("its own copy is taken away", removed).await;
+    assert_eq!(scene.names().len(), 1, "the record of the other one stays");
+    let answer = first.get("/a").await;
+    assert!(is_hit(&answer), "{answer}");
+    assert_eq!((state(&answer), scene.asked("/a")), (now, 2));
+}
