@@ -133,7 +133,7 @@ async fn what_becomes_stale_is_fetched_once_and_its_new_record_is_used() {
 
 #[tokio::test]
 async fn a_larder_that_starts_uses_what_was_fetched_before() {
-    let scene = Scene::new();
+    let scene = Scene { lease: "10s", ..Scene::new() };
     let (first, second) = scene.two().await;
     together(&[&first, &second]).await;
     scene.fetched_by(&first, "/a").await;
