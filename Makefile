@@ -16,7 +16,7 @@ THREADS := RUST_TEST_THREADS=$$((2 * $$(nproc)))
 JEMALLOC = $(addprefix JEMALLOC_OVERRIDE=$(CURDIR)/,$(shell ls -t target/debug/build/tikv-jemalloc-sys-*/out/build/lib/libjemalloc_pic.a 2>/dev/null | head -1))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo built units ahead compared fuzzed test torture check quick audit fmt reference fuzz-smoke h2spec conformance dialects pages instructions bench realapp
+.PHONY: help demo built units ahead test torture check quick audit fmt reference fuzz-smoke h2spec conformance dialects pages instructions bench realapp
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 20
@@ -38,20 +38,15 @@ ahead: built ## what the later parts of `make test` build: larder as released, t
 	$(JEMALLOC) nice -n 19 cargo build --quiet --release --locked -p larder
 	nice -n 19 $(XTASK) fuzz --build
 
-# What begins when both are there. With `make -j2` the fuzz targets have what the others leave of the processor; instructions are
-# counted, so that does not matter to them.
-compared: units ahead
+# One after the other: beside other work an input of a fuzz target can take longer than its limit.
+test: units ahead ## every test: units, properties, scenarios, conformance of HTTP/2 and caching, dialects of purges, pages beside the peers, fuzz smoke, the pages' commands
 	$(SUITES) h2spec
 	$(SUITES) conformance
 	$(SUITES) dialects
 	$(SUITES) pages
+	$(XTASK) fuzz
 	$(JEMALLOC) $(SUITES) instructions
 	$(XTASK) readme run
-
-fuzzed: units ahead
-	nice -n 19 $(XTASK) fuzz
-
-test: compared fuzzed ## every test: units, properties, scenarios, conformance of HTTP/2 and caching, dialects of purges, pages beside the peers, fuzz smoke, the pages' commands
 
 torture: built ## what takes long: 500 kills of a larder with disks, each byte checked afterwards; minutes of purges under load; faults of Redis under load, with a table; long random runs of the models, of kept pages, of properties, of clients with cookies; SECONDS of each fuzz target
 	LARDER_KILLS=500 cargo test --workspace --locked --test proofs disks::crash -- --nocapture

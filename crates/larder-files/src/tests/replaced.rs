@@ -17,7 +17,10 @@ fn put_soon(store: &FileStore, path: &str, body: &[u8]) {
     wait(|| {
         let times = StoredTimes { received: Clock::default().now().wall, ..meta().times };
         let Ok(mut fill) = store.begin(&uri(path), Some(body.len() as u64)) else { return false };
-        fill.write(Bytes::copy_from_slice(body)).unwrap();
+        // The directory may be found to be another one at this very moment.
+        if fill.write(Bytes::copy_from_slice(body)).is_err() {
+            return false;
+        }
         let (tell, told) = mpsc::sync_channel(1);
         let done = Box::new(move |done| tell.send(done).unwrap());
         fill.commit(Meta { times, ..meta() }, || true, done);
