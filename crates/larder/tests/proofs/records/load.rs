@@ -1,7 +1,9 @@
 //! A steady load on two larders that share, and a table of what it has seen.
 //!
-//! In: two larders. Out: a line for each fault, and a failed test where a promise is broken. 64 clients ask at a fixed rate, whatever becomes of
-//! their answers (an open loop): a wait counts from the moment at which its request was due, so a larder that stands still cannot hide it.
+//! In: two larders. Out: a line for each fault, and a failed test where a promise is broken.
+//!
+//! 64 clients ask at a fixed rate, whatever becomes of their answers (an open loop). A wait counts from the moment at which its request was due.
+//! So a larder that stands still cannot hide it.
 //! Of eight requests five are for what lies in memory. One is for what is purged all the time, one for a new URL, and one for what the other larder has
 //! fetched a moment before: it lies in Redis alone. A purger changes the application and purges, and tells the clients of each complete receipt.
 //!
