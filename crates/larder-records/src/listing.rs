@@ -61,7 +61,7 @@ impl Records {
         let pattern = self.names.pattern_of_records();
         let until = Instant::now() + bounds.time;
         let mut page = SharedPage { entries: Vec::new(), unreadable: 0, looked_at: 0, names: 0, next: None };
-        while let Some(label) = self.servers.told().into_iter().nth(at.server) {
+        while let Some(label) = self.servers.told_at(at.server) {
             let bounds = KeyspaceBounds {
                 names: bounds.responses.saturating_sub(page.entries.len()),
                 looked_at: bounds.names.saturating_sub(page.looked_at),

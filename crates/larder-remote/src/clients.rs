@@ -134,11 +134,6 @@ impl Clients {
         self.store.expose(store, out);
     }
 
-    /// How many servers there are, as far as is known.
-    pub fn servers(&self) -> usize {
-        self.store.servers()
-    }
-
     /// A page of the names at one of them, by its number. `None` where it is no Redis, or there is none of this number.
     ///
     /// # Cancel safety
@@ -156,6 +151,11 @@ impl Clients {
     /// All of them, in words.
     pub fn told(&self) -> Vec<String> {
         self.store.told()
+    }
+
+    /// The one of this number, in words.
+    pub fn told_at(&self, number: usize) -> Option<String> {
+        self.store.told_at(number)
     }
 
     /// How the server is doing that has a name. `None` where it is not known which one that is.

@@ -225,7 +225,7 @@ impl RemoteStore {
     }
 
     /// How many servers there are: of a cluster, nodes that have been known so far.
-    pub fn servers(&self) -> usize {
+    fn servers(&self) -> usize {
         match &self.terms.placement {
             KeyPlaces::Ring(_) => self.members.len(),
             KeyPlaces::Cluster(cluster) => cluster.nodes(),
@@ -244,6 +244,10 @@ impl RemoteStore {
         bounds: KeyspaceBounds,
     ) -> Option<io::Result<KeyspacePage>> {
         let member = self.members.get(..self.servers())?.get(number)?;
+        if !self.have_slots().get(number).is_some_and(|has_slots| *has_slots) {
+            // It has left its cluster.
+            return Some(Ok(KeyspacePage::default()));
+        }
         if !member.server.may_ask() {
             return Some(Err(io::Error::other(Failure::Skipped.to_string())));
         }
@@ -256,6 +260,11 @@ impl RemoteStore {
     /// All servers in words, in the order of the settings: what they are, and where.
     pub fn told(&self) -> Vec<String> {
         self.known().map(|member| member.server.told()).collect()
+    }
+
+    /// The server of this number, in words.
+    pub fn told_at(&self, number: usize) -> Option<String> {
+        Some(self.members.get(..self.servers())?.get(number)?.server.told())
     }
 
     /// The server of `key`, in words.
@@ -310,13 +319,21 @@ impl RemoteStore {
         &self.members
     }
 
-    /// Those of them that have a share of the keys. One that has left its cluster fails for good, and is missed by nobody.
-    fn known(&self) -> impl Iterator<Item = &QueuedServer> {
-        let have_slots = match &self.terms.placement {
+    /// Of each of them by its number, whether it has a share of the keys.
+    fn have_slots(&self) -> Vec<bool> {
+        match &self.terms.placement {
             KeyPlaces::Ring(_) => vec![true; self.members.len()],
             KeyPlaces::Cluster(cluster) => cluster.have_slots(),
-        };
-        self.members.iter().zip(have_slots).filter(|(_, has_slots)| *has_slots).map(|(member, _)| member)
+        }
+    }
+
+    /// Those of them that have a share of the keys. One that has left its cluster fails for good, and is missed by nobody.
+    fn known(&self) -> impl Iterator<Item = &QueuedServer> {
+        self.members
+            .iter()
+            .zip(self.have_slots())
+            .filter(|(_, has_slots)| *has_slots)
+            .map(|(member, _)| member)
     }
 
     pub(crate) fn placement(&self) -> &KeyPlaces {

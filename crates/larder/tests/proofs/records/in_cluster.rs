@@ -282,6 +282,24 @@ async fn a_node_that_dies_is_replaced_by_its_replica_and_no_request_fails() {
     };
     let (asked, ()) = tokio::join!(load, back);
     assert!(asked > 20, "{asked}");
+    // Those at the new node too, which has a number of its own behind the one that died.
+    for number in 0..30 {
+        first.get(&format!("/after-{number}-100")).await;
+    }
+    until("all of them are listed", async || {
+        let text = listed(&first).await;
+        text.lines().filter(|line| line.contains(" remote ") && line.contains("/after-")).count() == 30
+    })
+    .await;
+}
+
+/// What `larder ls --remote` prints.
+async fn listed(larder: &Larder) -> String {
+    let admin = larder.process.admin.to_string();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
+    command.args(["ls", "--remote", "--admin", &admin]);
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    String::from_utf8(output.stdout).unwrap()
 }
 
 #[tokio::test]
@@ -294,11 +312,7 @@ async fn the_records_of_all_nodes_are_listed() {
     }
     until("all records are there", async || nodes.records().iter().sum::<usize>() == 30).await;
     assert!(nodes.records().iter().all(|records| *records > 0));
-    let admin = larder.process.admin.to_string();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
-    command.args(["ls", "--remote", "--admin", &admin]);
-    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = listed(&larder).await;
     let count = |place: &str| text.lines().filter(|line| line.contains(place)).count();
     assert_eq!((count(" memory "), count(" remote ")), (30, 30), "{text}");
 }
