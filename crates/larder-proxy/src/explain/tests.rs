@@ -5,8 +5,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode};
 use larder_cache::{Assemble, CachePolicy, ExchangeTimes, Lifetimes, NotStorable, Storability, StoredHead};
 use larder_http::time::Clock;
-use larder_observe::{Diagnostics, Metrics, OriginId, RouteId};
-use larder_origin::{OriginSettings, ServerAddress};
+use larder_observe::RouteId;
 use larder_store::{MemoryStoreSettings, RefreshFailure, Store, StoredBody};
 
 mod parts;
@@ -14,11 +13,8 @@ mod purges;
 
 use super::*;
 use crate::fleet_of_one::FleetOfOne;
-use crate::plan::Plan;
-use crate::proxy::Proxy;
-use crate::settings::{
-    KeySettings, OriginChoice, ProxySettings, QueryParts, RuleMatch, RuleNumber, RuleSettings, SiteSettings,
-};
+use crate::settings::{KeySettings, QueryParts, RuleMatch, RuleNumber, RuleSettings, SiteSettings};
+use crate::testing::{no_app, proxy_of};
 
 /// `example.com` and all below it, with rules for `/off*`, `/keyed*`, `/fast*` and `/raw*`, and the methods to look into its store.
 struct Fixture {
@@ -91,30 +87,8 @@ impl Fixture {
             ],
             otherwise: rule(&store, true, KeySettings::default()),
         };
-        let address = ServerAddress::Http { host: "127.0.0.1".to_owned(), port: 1 };
-        let origin = OriginChoice {
-            name: "app".into(),
-            settings: Arc::new(OriginSettings::new("app", vec![address])),
-            state: larder_origin::OriginState::new(),
-            id: OriginId::default(),
-            hash_by: None,
-            sticky: None,
-            via: true,
-        };
-        let plan = Plan::new(ProxySettings {
-            sites: vec![site],
-            origins: vec![origin],
-            stores: vec![Arc::clone(&store)],
-            trusted: Arc::new(|_| false),
-            orphan_time: ProxySettings::ORPHAN_TIME,
-            hit_for_miss: ProxySettings::HIT_FOR_MISS,
-            purges: 16,
-        });
-        let diagnostics = Diagnostics::to(clock.clone(), std::io::sink()).unwrap();
-        let metrics = Metrics::new(1, crate::vocabulary(), clock.now().wall, "0");
-        let proxy = Proxy::new(clock.clone(), Arc::new(metrics), diagnostics);
-        proxy.recover(&[Arc::clone(&store)], &|_| Default::default());
-        Self { worker: Arc::new(Worker::new(&proxy, 0, plan.unwrap()).unwrap()), store, fast, clock }
+        let (proxy, plan) = proxy_of(site, vec![no_app()], &store, &clock);
+        Self { worker: Arc::new(Worker::new(&proxy, 0, plan).unwrap()), store, fast, clock }
     }
 
     fn question(method: &str, target: &str, fields: &[(&str, &str)]) -> Question {

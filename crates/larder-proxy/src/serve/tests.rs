@@ -11,15 +11,13 @@ use larder_http::body::Body;
 use larder_http::message::Peer;
 use larder_http::time::Clock;
 use larder_http::trailers;
-use larder_observe::{Diagnostics, Metrics, OriginId, RouteId};
-use larder_origin::{OriginSettings, OriginState, ServerAddress};
+use larder_observe::RouteId;
 use larder_store::{MemoryStoreSettings, Store};
 use larder_testkit::origin::{Answer, Origin, Seen};
 
 use super::*;
 use crate::fleet_of_one::{FleetOfOne, Told};
-use crate::proxy::Proxy;
-use crate::settings::{Access, AccessRules, OriginChoice, ProxySettings, Secret, SiteSettings};
+use crate::settings::{Access, AccessRules, Secret, SiteSettings};
 
 const LIMIT: Duration = Duration::from_secs(20);
 const TOKEN: &str = "Bearer sesame";
@@ -59,34 +57,13 @@ impl Fixture {
             rules: Vec::new(),
             otherwise: Arc::new(crate::testing::rule(&store)),
         };
-        let (addr, clock) = (origin.addr(), Clock::default());
-        let address = ServerAddress::Http { host: addr.ip().to_string(), port: addr.port() };
-        let choice = OriginChoice {
-            name: "app".into(),
-            settings: Arc::new(OriginSettings::new("app", vec![address])),
-            state: OriginState::new(),
-            id: OriginId::default(),
-            hash_by: None,
-            sticky: None,
-            via: true,
-        };
-        let plan = Plan::new(ProxySettings {
-            sites: vec![site],
-            origins: vec![choice],
-            stores: vec![Arc::clone(&store)],
-            trusted: Arc::new(|_| false),
-            orphan_time: ProxySettings::ORPHAN_TIME,
-            hit_for_miss: ProxySettings::HIT_FOR_MISS,
-            purges: 16,
-        });
-        let diagnostics = Diagnostics::to(clock.clone(), std::io::sink()).unwrap();
-        let metrics = Metrics::new(1, crate::vocabulary(), clock.now().wall, "0");
-        let proxy = Proxy::new(clock, Arc::new(metrics), diagnostics);
-        proxy.recover(&[store], &|_| Default::default());
+        let clock = Clock::default();
+        let app = crate::testing::app(origin.addr());
+        let (proxy, plan) = crate::testing::proxy_of(site, vec![app], &store, &clock);
         let of_fleet = Arc::downgrade(&proxy);
         let fleet = FleetOfOne::new(&has_lease, move || of_fleet.upgrade().unwrap().last_invalidation());
         proxy.join(Arc::new(fleet.clone()));
-        let worker = Arc::new(Worker::new(&proxy, 0, plan.unwrap()).unwrap());
+        let worker = Arc::new(Worker::new(&proxy, 0, plan).unwrap());
         Self { worker, fleet, _origin: origin }
     }
 

@@ -69,19 +69,9 @@ impl Fixture {
             rules: Vec::new(),
             otherwise: Arc::clone(&settings),
         };
-        let address = larder_origin::ServerAddress::Http { host: "127.0.0.1".to_owned(), port: 1 };
-        let origin = crate::settings::OriginChoice {
-            name: "app".into(),
-            settings: Arc::new(larder_origin::OriginSettings::new("app", vec![address])),
-            state: larder_origin::OriginState::new(),
-            id: larder_observe::OriginId::default(),
-            hash_by: None,
-            sticky: None,
-            via: true,
-        };
         let plan = Plan::new(ProxySettings {
             sites: vec![site],
-            origins: vec![origin],
+            origins: vec![crate::testing::no_app()],
             stores: vec![own, Arc::clone(&files)],
             trusted: Arc::new(|_| false),
             orphan_time: ProxySettings::ORPHAN_TIME,

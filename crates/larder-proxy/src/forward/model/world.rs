@@ -18,7 +18,7 @@ use larder_http::body::Body;
 use larder_http::message::{Peer, RequestHead, Scheme};
 use larder_http::target::Target;
 use larder_http::time::Clock;
-use larder_observe::{Diagnostics, Metrics, RouteId};
+use larder_observe::RouteId;
 use larder_store::{CacheKey, MemoryStoreSettings, Store, StoredResponse, TargetUri};
 
 use super::super::{Candidates, FetchTask};
@@ -27,10 +27,9 @@ use crate::asked::Asker;
 use crate::fetch::ClientHop;
 use crate::invalidation::{self, How, InvalidationKind, UnderWay, Writing};
 use crate::key;
-use crate::plan::Plan;
-use crate::proxy::Proxy;
 use crate::purges::{Dialect, Order, Sender};
-use crate::settings::{Access, ProxySettings, RuleSettings, SiteSettings};
+use crate::settings::{Access, RuleSettings, SiteSettings};
+use crate::testing::proxy_of;
 use crate::worker::Worker;
 
 const MEMORY_BYTES: u64 = 4 << 20;
@@ -74,20 +73,8 @@ impl World {
             rules: Vec::new(),
             otherwise: Arc::clone(&settings),
         };
-        let plan = Plan::new(ProxySettings {
-            sites: vec![site],
-            origins: Vec::new(),
-            stores: vec![Arc::clone(&store)],
-            trusted: Arc::new(|_| false),
-            orphan_time: ProxySettings::ORPHAN_TIME,
-            hit_for_miss: ProxySettings::HIT_FOR_MISS,
-            purges: 16,
-        });
-        let diagnostics = Diagnostics::to(clock.clone(), std::io::sink()).unwrap();
-        let metrics = Metrics::new(1, crate::vocabulary(), clock.now().wall, "0");
-        let proxy = Proxy::new(clock.clone(), Arc::new(metrics), diagnostics);
-        proxy.recover(&[Arc::clone(&store)], &|_| Default::default());
-        let worker = Arc::new(Worker::new(&proxy, 0, plan.unwrap()).unwrap());
+        let (proxy, plan) = proxy_of(site, Vec::new(), &store, &clock);
+        let worker = Arc::new(Worker::new(&proxy, 0, plan).unwrap());
         Self { behind, clock, worker, settings, store, files, folder }
     }
 

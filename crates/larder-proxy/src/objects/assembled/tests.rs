@@ -10,17 +10,13 @@ use larder_cache::{Assemble, CachePolicy, ExchangeTimes, Storability, StoredHead
 use larder_disk::engine::{Disk, DiskSettings, DiskSize};
 use larder_disk::{Disks, Layout};
 use larder_http::time::Clock;
-use larder_observe::{Diagnostics, Metrics, OriginId, RouteId};
-use larder_origin::{OriginSettings, ServerAddress};
+use larder_observe::RouteId;
 use larder_store::{MemoryStoreSettings, Store, StoredBody, StoredResponse};
 
 use super::*;
-use crate::plan::Plan;
-use crate::proxy::Proxy;
 use crate::purges::{Dialect, Order, Sender};
-use crate::settings::{
-    FragmentSettings, KeySettings, OriginChoice, ProxySettings, RuleMatch, RuleSettings, SiteSettings,
-};
+use crate::settings::{FragmentSettings, KeySettings, RuleMatch, RuleSettings, SiteSettings};
+use crate::testing::{no_app, proxy_of};
 
 /// `example.com`, with rules for `/mine*`, `/strict*`, `/small*`, `/off*` and `/omit*`.
 struct Fixture {
@@ -73,31 +69,8 @@ impl Fixture {
             rules,
             otherwise: Arc::new(base()),
         };
-        // Nothing listens there: whatever asked would wait, and fail.
-        let address = ServerAddress::Http { host: "127.0.0.1".to_owned(), port: 1 };
-        let origin = OriginChoice {
-            name: "app".into(),
-            settings: Arc::new(OriginSettings::new("app", vec![address])),
-            state: larder_origin::OriginState::new(),
-            id: OriginId::default(),
-            hash_by: None,
-            sticky: None,
-            via: true,
-        };
-        let plan = Plan::new(ProxySettings {
-            sites: vec![site],
-            origins: vec![origin],
-            stores: vec![Arc::clone(&store)],
-            trusted: Arc::new(|_| false),
-            orphan_time: ProxySettings::ORPHAN_TIME,
-            hit_for_miss: ProxySettings::HIT_FOR_MISS,
-            purges: 16,
-        });
-        let diagnostics = Diagnostics::to(clock.clone(), std::io::sink()).unwrap();
-        let metrics = Metrics::new(1, crate::vocabulary(), clock.now().wall, "0");
-        let proxy = Proxy::new(clock.clone(), Arc::new(metrics), diagnostics);
-        proxy.recover(&[Arc::clone(&store)], &|_| Default::default());
-        Self { worker: Arc::new(Worker::new(&proxy, 0, plan.unwrap()).unwrap()), store, clock, root }
+        let (proxy, plan) = proxy_of(site, vec![no_app()], &store, &clock);
+        Self { worker: Arc::new(Worker::new(&proxy, 0, plan).unwrap()), store, clock, root }
     }
 
     /// Stores what was said to `GET target` with these fields.

@@ -116,11 +116,17 @@ impl Divided {
         panic!("no record of {target}");
     }
 
-    /// Everything in Redis is lost, but for this record.
-    fn flushed_but_for(&self, (name, dumped): &(Vec<u8>, Vec<u8>)) {
+    /// Everything in Redis is lost, but for this record. The first two begin a new log.
+    async fn is_emptied_but_for(&self, (name, dumped): &(Vec<u8>, Vec<u8>)) {
+        let former = self.epoch(&self.first).await;
         let mut raw = self.redis.raw();
         raw.ask(&[b"FLUSHALL"]);
         assert_eq!(raw.ask(&[b"RESTORE", name, b"0", dumped]).as_deref(), Some(&b"+OK"[..]));
+        until("the log is a new one", async || {
+            let now = self.epoch(&self.first).await;
+            now != former && now == self.epoch(&self.second).await
+        })
+        .await;
     }
 
     /// How far a larder has read, and in which log.
@@ -240,13 +246,7 @@ fn cut_off_while_redis_is_emptied_it_is_still_known_to_the_others() {
         let Divided { scene, third, .. } = &stage;
         let record = stage.record_of("/a");
         stage.cut();
-        let former = stage.epoch(&stage.first).await;
-        stage.flushed_but_for(&record);
-        until("the log is a new one", async || {
-            let now = stage.epoch(&stage.first).await;
-            now != former && now == stage.epoch(&stage.second).await
-        })
-        .await;
+        stage.is_emptied_but_for(&record).await;
         // It is a member of the former log, and has its lease of that.
         let now = scene.change();
         let receipt = stage.purged_without_the_third(OF_ONE).await;
@@ -277,13 +277,7 @@ fn cut_off_beyond_its_lease_while_redis_is_emptied_it_brings_nothing_back() {
                 receipt["fleet"]["complete"] == true && !third.has_lease().await
             })
             .await;
-        let former = stage.epoch(&stage.first).await;
-        stage.flushed_but_for(&record);
-        until("the log is a new one", async || {
-            let now = stage.epoch(&stage.first).await;
-            now != former && now == stage.epoch(&stage.second).await
-        })
-        .await;
+        stage.is_emptied_but_for(&record).await;
         let now = scene.change();
         let what = r#"{"tags": ["page"]}"#;
         until("a purge is complete", async || stage.first.purge(what).await.0 == 200).await;

@@ -14,8 +14,7 @@ use larder_http::message::{Peer, Request, RequestHead, Response};
 use larder_http::time::Clock;
 use larder_http::trailers;
 use larder_listen::Interims;
-use larder_observe::{Diagnostics, Metrics, OriginId};
-use larder_origin::{OriginSettings, OriginState, ServerAddress};
+use larder_observe::{Diagnostics, Metrics};
 use larder_store::{MemoryStoreSettings, Store};
 
 use crate::plan::Plan;
@@ -26,6 +25,7 @@ use crate::settings::{
     Access, FieldEdits, OriginChoice, ProxySettings, RuleMatch, RuleNumber, RuleSettings, SiteSettings,
     ValueMatch,
 };
+use crate::testing::app;
 use crate::worker::Worker;
 
 const SETTINGS: MemoryStoreSettings = MemoryStoreSettings { memory: 4 << 20, max_object: 1 << 20 };
@@ -134,16 +134,7 @@ impl Workers {
     pub(super) fn new(addr: SocketAddr) -> Self {
         let clock = Clock::default();
         let stores = [Store::in_memory(&SETTINGS), Store::in_memory(&SETTINGS)];
-        let address = ServerAddress::Http { host: addr.ip().to_string(), port: addr.port() };
-        let origin = OriginChoice {
-            name: "app".into(),
-            settings: Arc::new(OriginSettings::new("app", vec![address])),
-            state: OriginState::new(),
-            id: OriginId::default(),
-            hash_by: None,
-            sticky: None,
-            via: true,
-        };
+        let origin = app(addr);
         let metrics = Arc::new(Metrics::new(4, crate::vocabulary(), clock.now().wall, "0"));
         let diagnostics = Diagnostics::to(clock.clone(), std::io::sink()).unwrap();
         let proxy = Proxy::new(clock.clone(), Arc::clone(&metrics), diagnostics);
