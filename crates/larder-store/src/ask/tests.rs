@@ -65,7 +65,7 @@ impl Ask<HttpCaching> for ScriptedTier {
         _key: &'a CacheKey,
         request: &'a RequestHead,
         _policy: &'a CachePolicy,
-        _is_of_use: &'a larder_tier::IsOfUse<'a, StoredHead>,
+        is_of_use: &'a larder_tier::IsOfUse<'a, StoredHead>,
     ) -> BoxFuture<'a, Asked<HttpCaching>> {
         Box::pin(async move {
             self.asked.fetch_add(1, Ordering::Relaxed);
@@ -83,6 +83,9 @@ impl Ask<HttpCaching> for ScriptedTier {
                         ..head.freshness
                     };
                     let head = StoredHead { freshness, ..head };
+                    if !is_of_use(&head, 0) {
+                        return Asked::Unusable;
+                    }
                     Asked::Found(Box::new(FoundValue {
                         head,
                         body: vec![Bytes::from_static(body.as_bytes())],
@@ -289,5 +292,22 @@ async fn a_tier_with_records_is_told_what_memory_uses_and_one_with_values_is_not
         // Once around all shards.
         (0..64).for_each(|_| fixture.store.tend(None, now));
         assert_eq!(fixture.tier.used.load(Ordering::Relaxed), usize::from(holds_records));
+    }
+}
+
+/// It would only take the place of what memory has, and with that what is known of the origin.
+#[tokio::test]
+async fn a_record_that_is_no_newer_than_what_memory_has_is_of_no_use() {
+    for (holds_records, expected) in [(true, Recalled::Nothing), (false, Recalled::Something)] {
+        let says = told([Says::Value("one"), Says::Value("same"), Says::Value("two")]);
+        let fixture = Fixture::with(ScriptedTier { says, holds_records, ..ScriptedTier::default() });
+        assert_eq!(fixture.ask().await, Recalled::Something);
+        fixture.tier.clock.advance(SAME_WITHIN / 4);
+        assert_eq!(fixture.ask().await, expected);
+        let kept = if holds_records { &b"one"[..] } else { b"same" };
+        assert_eq!(fixture.copies(), [(true, 7, kept.to_vec())]);
+        fixture.tier.clock.advance(2 * SAME_WITHIN);
+        assert_eq!(fixture.ask().await, Recalled::Something);
+        assert_eq!(fixture.copies(), [(true, 7, b"two".to_vec())]);
     }
 }

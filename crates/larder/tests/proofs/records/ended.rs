@@ -39,7 +39,7 @@ async fn a_record_that_could_not_be_deleted_is_not_used_by_who_knows_that_it_has
     until("it is found, and refused", refused).await;
 }
 
-/// What memory has is not replaced by the same from Redis: that the origin has failed a moment ago would be forgotten with it.
+/// A stale response stands in, and requests that follow do not wait for the origin to fail again, though its record lies in Redis too.
 #[tokio::test]
 async fn an_origin_that_has_failed_is_not_asked_again_by_each_request() {
     let scene = Scene::new();

@@ -157,6 +157,8 @@ async fn a_node_that_hangs_takes_its_own_versions_alone() {
     scene.timeout = "2s";
     let versions = "versions = { keys = [\"ver:{path}\"], timeout = \"1s\" }";
     let larder = scene.with_site("web-1", versions).await;
+    // It has no versions elsewhere.
+    let other = scene.with_site("web-2", versions).await;
     let log = nodes.owner(&nodes.slot("larder:1:{fleet}"));
     let owner = |page: &str| nodes.owner(&nodes.slot(&format!("ver:{page}")));
     let page_at = |hangs: bool| {
@@ -169,19 +171,22 @@ async fn a_node_that_hangs_takes_its_own_versions_alone() {
         nodes.tell(&["SET", &format!("ver:{page}"), "1"]);
         until("its version is known", async || is_hit(&larder.get(page).await)).await;
     }
+    until("its version is known there too", async || is_hit(&other.get(&hung).await)).await;
     let hangs = &nodes.0[owner(&hung)];
     hangs.stop();
     until("its version is not known", async || !is_hit(&larder.get(&hung).await)).await;
     let began = std::time::Instant::now();
     let (mut hits, mut asked) = (0, 0);
     while began.elapsed() < std::time::Duration::from_secs(12) {
-        assert_eq!(larder.get(&hung).await.status, 200);
+        assert_eq!((larder.get(&hung).await.status, other.get(&hung).await.status), (200, 200));
         hits += u32::from(is_hit(&larder.get(&well).await));
         asked += 1;
     }
     assert!(hits * 10 > asked * 8, "{hits} of {asked}");
     hangs.resume();
-    until("its version is known again", async || is_hit(&larder.get(&hung).await)).await;
+    for larder in [&larder, &other] {
+        until("its version is known again", async || is_hit(&larder.get(&hung).await)).await;
+    }
 }
 
 #[tokio::test]
