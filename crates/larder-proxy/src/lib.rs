@@ -53,6 +53,8 @@ mod service;
 pub mod settings;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod testing_proxy;
 mod uses;
 mod versions;
 mod worker;

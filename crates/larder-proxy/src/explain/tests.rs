@@ -14,7 +14,7 @@ mod purges;
 use super::*;
 use crate::fleet_of_one::FleetOfOne;
 use crate::settings::{KeySettings, QueryParts, RuleMatch, RuleNumber, RuleSettings, SiteSettings};
-use crate::testing::{no_app, proxy_of};
+use crate::testing_proxy::{no_app, proxy_of};
 
 /// `example.com` and all below it, with rules for `/off*`, `/keyed*`, `/fast*` and `/raw*`, and the methods to look into its store.
 struct Fixture {

@@ -58,8 +58,8 @@ impl Fixture {
             otherwise: Arc::new(crate::testing::rule(&store)),
         };
         let clock = Clock::default();
-        let app = crate::testing::app(origin.addr());
-        let (proxy, plan) = crate::testing::proxy_of(site, vec![app], &store, &clock);
+        let app = crate::testing_proxy::app(origin.addr());
+        let (proxy, plan) = crate::testing_proxy::proxy_of(site, vec![app], &store, &clock);
         let of_fleet = Arc::downgrade(&proxy);
         let fleet = FleetOfOne::new(&has_lease, move || of_fleet.upgrade().unwrap().last_invalidation());
         proxy.join(Arc::new(fleet.clone()));

@@ -71,7 +71,7 @@ impl Fixture {
         };
         let plan = Plan::new(ProxySettings {
             sites: vec![site],
-            origins: vec![crate::testing::no_app()],
+            origins: vec![crate::testing_proxy::no_app()],
             stores: vec![own, Arc::clone(&files)],
             trusted: Arc::new(|_| false),
             orphan_time: ProxySettings::ORPHAN_TIME,

@@ -29,7 +29,7 @@ use crate::invalidation::{self, How, InvalidationKind, UnderWay, Writing};
 use crate::key;
 use crate::purges::{Dialect, Order, Sender};
 use crate::settings::{Access, RuleSettings, SiteSettings};
-use crate::testing::proxy_of;
+use crate::testing_proxy::proxy_of;
 use crate::worker::Worker;
 
 const MEMORY_BYTES: u64 = 4 << 20;

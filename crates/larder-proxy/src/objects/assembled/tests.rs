@@ -16,7 +16,7 @@ use larder_store::{MemoryStoreSettings, Store, StoredBody, StoredResponse};
 use super::*;
 use crate::purges::{Dialect, Order, Sender};
 use crate::settings::{FragmentSettings, KeySettings, RuleMatch, RuleSettings, SiteSettings};
-use crate::testing::{no_app, proxy_of};
+use crate::testing_proxy::{no_app, proxy_of};
 
 /// `example.com`, with rules for `/mine*`, `/strict*`, `/small*`, `/off*` and `/omit*`.
 struct Fixture {

@@ -25,7 +25,7 @@ use crate::settings::{
     Access, FieldEdits, OriginChoice, ProxySettings, RuleMatch, RuleNumber, RuleSettings, SiteSettings,
     ValueMatch,
 };
-use crate::testing::app;
+use crate::testing_proxy::app;
 use crate::worker::Worker;
 
 const SETTINGS: MemoryStoreSettings = MemoryStoreSettings { memory: 4 << 20, max_object: 1 << 20 };
