@@ -64,8 +64,6 @@ torture: built ## what takes long: 500 kills of a larder with disks, each byte c
 check: built ## format, lints, docs, layers, words, sentences, promises, pages, licences
 	$(XTASK) need check
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked
 	$(XTASK) layers
 	$(XTASK) circles
 	$(XTASK) calls
@@ -74,11 +72,13 @@ check: built ## format, lints, docs, layers, words, sentences, promises, pages, 
 	$(XTASK) sentences
 	$(XTASK) libraries
 	$(XTASK) promises
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked
 	$(SUITES) reference
 	$(XTASK) readme check
 	cargo deny --locked check --hide-inclusion-graph licenses bans sources
 
-quick: ## the inner loop: format, lints and tests of the crates that have changed since the last commit
+quick: ## the inner loop: format, structure, words, and lints and tests of the crates that have changed since the last commit
 	@cargo run -q -p xtask -- quick
 
 audit: built ## known weaknesses in what larder is built from

@@ -66,7 +66,7 @@ enum Task {
     },
     /// `cargo deny check advisories`, or the reason why the database could not be fetched
     Audit,
-    /// Format, lints and tests of the crates that have changed since the last commit
+    /// Format, structure, words, and lints and tests of the crates that have changed since the last commit
     Quick,
     /// Every fuzz target for a while
     Fuzz {

@@ -1,7 +1,7 @@
-//! The inner loop: format, lints and tests of the crates that a change touches.
+//! The inner loop: format, what the sources and pages must hold to, and lints and tests of the crates that a change touches.
 //!
-//! In: what git says of the working tree beside its last commit. Out: the verdict of rustfmt on everything, of clippy and of
-//! the tests on those crates alone.
+//! In: what git says of the working tree beside its last commit. Out: the verdict of rustfmt and of the
+//! checks that read sources on everything, of clippy and of the tests on those crates alone.
 //! Deliberately absent: the crates that import a changed one, and the programs from outside. `make test` has them.
 
 use std::collections::BTreeSet;
@@ -12,6 +12,20 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 
 use crate::layers::packages;
+use crate::{calls, circles, layers, libraries, modules, names, promises, sentences, words};
+
+/// What reads sources and pages alone, and takes seconds for all of them.
+const READING: &[fn(&Path) -> Result<()>] = &[
+    layers::run,
+    modules::run,
+    circles::run,
+    calls::run,
+    names::run,
+    words::run,
+    sentences::run,
+    libraries::run,
+    promises::run,
+];
 
 /// Folders of packages whose tests take minutes, or want a machine for themselves.
 const NOT_QUICK: &[&str] = &["larder"];
@@ -28,6 +42,9 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         }
     }
     cargo(root, &["fmt", "--all", "--check"])?;
+    for check in READING {
+        check(root)?;
+    }
     let all: Vec<&String> = touched.iter().collect();
     if all.is_empty() {
         println!("quick: no crate has changed since the last commit");

@@ -103,13 +103,14 @@ impl Proxy {
         let _ = self.fleet.set(fleet);
     }
 
-    /// Without a lease nothing that was fetched before this moment is used without asking the origin.
-    /// To be called when a request comes, and again when it has waited. False where it was so.
+    /// Without a lease nothing that was fetched before this moment is used without asking the origin, until there is one again: then
+    /// everything is in force that others have purged meanwhile.
+    /// To be called when a request comes, and again when it has waited. False where there is no lease.
     #[inline(always)]
     pub(crate) fn heed_lease(&self) -> bool {
         match self.fleet.get() {
             None => true,
-            Some(fleet) => self.doubt_without_lease(fleet),
+            Some(fleet) => self.heed_lease_of(fleet),
         }
     }
 
@@ -119,12 +120,8 @@ impl Proxy {
     }
 
     #[inline(never)]
-    fn doubt_without_lease(&self, fleet: &Arc<dyn Membership>) -> bool {
-        let may_use = fleet.may_use();
-        if !may_use {
-            self.invalidations.doubt_all();
-        }
-        may_use
+    fn heed_lease_of(&self, fleet: &Arc<dyn Membership>) -> bool {
+        self.invalidations.heed(|| fleet.may_use())
     }
 
     /// The number of the last invalidation.

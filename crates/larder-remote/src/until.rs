@@ -32,6 +32,14 @@ impl Until {
     pub(crate) fn is_after(&self, now: Duration) -> bool {
         u128::from(self.0.load(Ordering::Acquire)) > now.as_nanos()
     }
+
+    /// How long it counts from this moment on; `None`: for ever.
+    pub(crate) fn left(&self, now: Duration) -> Option<Duration> {
+        match self.0.load(Ordering::Acquire) {
+            u64::MAX => None,
+            moment => Some(Duration::from_nanos(moment).saturating_sub(now)),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -44,9 +52,11 @@ mod tests {
         assert!(!until.is_after(Duration::ZERO));
         until.set(at(5));
         assert!(until.is_after(at(4)) && !until.is_after(at(5)));
+        assert_eq!((until.left(at(3)), until.left(at(6))), (Some(at(2)), Some(at(0))));
         until.set(Duration::MAX);
-        assert!(until.is_after(at(1 << 33)));
+        assert!(until.is_after(at(1 << 33)) && until.left(at(1)).is_none());
         until.end();
+        assert_eq!(until.left(at(1)), Some(at(0)));
         assert!(!until.is_after(Duration::ZERO));
     }
 }

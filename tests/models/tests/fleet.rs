@@ -8,6 +8,11 @@ fn a_lease_counts_once_the_purges_are_in_force_that_it_rests_on() {
 }
 
 #[test]
+fn a_doubt_is_not_ended_by_a_lease_that_was_over_before() {
+    fleet::a_doubt_is_not_ended_by_a_lease_that_was_over_before();
+}
+
+#[test]
 fn a_lease_counts_once_the_floor_is_raised_that_it_rests_on() {
     fleet::a_lease_counts_once_the_floor_is_raised_that_it_rests_on();
 }

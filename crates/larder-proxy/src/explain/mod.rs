@@ -107,6 +107,8 @@ impl Worker {
         };
         let now = self.proxy.clock.now();
         let versions = versions_of(settings, &question).await;
+        // As a request that comes now.
+        self.proxy.heed_lease();
         let walk = Walk { worker: &self, plan: &plan, site, settings, question, versions, now, running };
         if let Some(refused) = walk.before_the_cache(index).await {
             return Ok(walk.told(request, route, None, Stored::default(), refused, (None, None)));

@@ -1,6 +1,8 @@
 //! What is told of requests to a site with a few rules and a store with known content; the origin is left alone.
 #![allow(clippy::unwrap_used)]
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode};
 use larder_cache::{Assemble, CachePolicy, ExchangeTimes, Lifetimes, NotStorable, Storability, StoredHead};
@@ -495,13 +497,13 @@ async fn an_explanation_survives_its_way_as_json() {
 }
 
 #[tokio::test]
-async fn telling_that_there_is_no_lease_puts_nothing_in_doubt() {
-    let fixture = Fixture::new();
-    fixture.worker.proxy.join(Arc::new(FleetOfOne::new(&Arc::default(), || 0)));
+async fn what_needs_a_lease_is_in_doubt_as_long_as_there_is_none() {
+    let (fixture, has_lease) = (Fixture::new(), Arc::new(AtomicBool::new(false)));
+    fixture.worker.proxy.join(Arc::new(FleetOfOne::new(&has_lease, || 0)));
     fixture.keep("/fresh", &[], &[("cache-control", "max-age=100"), ("etag", "\"a\"")]);
-    fixture.worker.proxy.doubt_stored();
-    let before = fixture.worker.proxy.last_invalidation();
     let told = fixture.explain("GET", "/fresh", &[]).await;
-    assert_eq!(told.decision.reason.token, "no-lease");
-    assert_eq!(fixture.worker.proxy.last_invalidation(), before);
+    assert_eq!((told.decision.verdict, &*told.decision.reason.token), (Course::Validate, "no-lease"));
+    has_lease.store(true, Ordering::SeqCst);
+    let told = fixture.explain("GET", "/fresh", &[]).await;
+    assert_eq!(told.decision.verdict, Course::Hit, "{told:?}");
 }

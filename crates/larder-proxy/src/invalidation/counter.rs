@@ -65,9 +65,19 @@ impl Invalidations {
         self.predicates.raise_floor(self.next());
     }
 
-    /// The same for one request, which comes at a time when purges may be missed. It is not counted as a loss of predicates.
-    pub(crate) fn doubt_all(&self) {
-        self.predicates.doubt(self.next());
+    /// Asks for a request whether there is a lease. Where there is none, purges may be missed, and nothing that was fetched before is
+    /// proven to be good; that is no loss of predicates. It ends once there is a lease again: then all that was purged meanwhile is in
+    /// force, or the floor is raised.
+    pub(crate) fn heed(&self, may_use: impl FnOnce() -> bool) -> bool {
+        // Before the lease: a later doubt is that of a request which found this lease at its end.
+        let doubted = self.predicates.doubted();
+        let may_use = may_use();
+        if !may_use {
+            self.predicates.doubt(self.next());
+        } else if doubted > 0 {
+            self.predicates.lift(doubted);
+        }
+        may_use
     }
 
     /// A number that everything has which is fetched from now on, and nothing that was fetched before: for a request that may not use

@@ -118,6 +118,8 @@ pub(super) struct Predicates {
     state: AtomicU64,
     /// The highest number of all, and the floor's.
     latest: AtomicU64,
+    /// Below which number nothing counts while there is no lease; zero where none was missed. Changed under the lock.
+    doubt: AtomicU64,
     /// The highest number of all that were forgotten since nothing was left that they concerned. Published before they go.
     forgotten: AtomicU64,
     held: RankedRwLock<State>,
@@ -127,7 +129,7 @@ impl Default for Predicates {
     fn default() -> Self {
         let held = RankedRwLock::new(Rank::Predicates, State::default());
         let zero = || AtomicU64::new(0);
-        Self { state: zero(), latest: zero(), forgotten: zero(), held }
+        Self { state: zero(), latest: zero(), doubt: zero(), forgotten: zero(), held }
     }
 }
 
@@ -173,7 +175,7 @@ impl Predicates {
             if cleared.is_some_and(|cleared| held.recent.spares(tags, cleared)) {
                 return (Verdict::Good, state);
             }
-            (held.of_names(subject, number), Arc::clone(&held.patterns), state)
+            (self.of_doubt(number).and(held.of_names(subject, number)), Arc::clone(&held.patterns), state)
         };
         let of_patterns = || patterns.iter().map(|pattern| pattern.verdict(subject, number));
         let verdict = match of_names {
@@ -222,7 +224,7 @@ impl Predicates {
             return Verdict::Good;
         }
         let held = self.held.read();
-        let mut verdict = held.of_floor(number);
+        let mut verdict = self.of_doubt(number).and(held.of_floor(number));
         super::groups::names_of(groups, &mut |hash| verdict = verdict.and(held.of_name(hash, "", number)));
         verdict
     }
@@ -340,12 +342,29 @@ impl Predicates {
         self.publish(&mut held, Entered::Other, floor);
     }
 
-    /// The same, where that is no loss.
+    /// The same until it is lifted.
     pub(super) fn doubt(&self, number: u64) {
         let mut held = self.held.write();
-        held.floor = held.floor.max(number);
-        let floor = held.floor;
-        self.publish(&mut held, Entered::Other, floor);
+        self.doubt.fetch_max(number, Ordering::AcqRel);
+        self.publish(&mut held, Entered::Other, number);
+    }
+
+    /// Up to which number a doubt stands; zero where none does.
+    #[inline]
+    pub(super) fn doubted(&self) -> u64 {
+        self.doubt.load(Ordering::Acquire)
+    }
+
+    /// Ends the doubt of this number. One that came later stands.
+    pub(super) fn lift(&self, number: u64) {
+        let mut held = self.held.write();
+        if self.doubt.compare_exchange(number, 0, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            self.publish(&mut held, Entered::Other, number);
+        }
+    }
+
+    fn of_doubt(&self, number: u64) -> Verdict {
+        if number < self.doubted() { Verdict::Unproven } else { Verdict::Good }
     }
 
     /// Under the lock still: a look that finds the new state finds what it stands for.

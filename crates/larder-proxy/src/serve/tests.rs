@@ -149,6 +149,11 @@ async fn the_lease_is_told_of_as_it_was_when_what_is_stored_was_judged() {
     assert!(!fixture.fleet.has_lease.load(Ordering::SeqCst));
     assert_eq!(ask().await, "no-lease");
     assert!(fixture.fleet.has_lease.load(Ordering::SeqCst));
+    // With the lease everything is known again that was purged meanwhile.
+    fixture.fleet.has_lease.store(false, Ordering::SeqCst);
+    assert!(!fixture.worker.proxy.heed_lease());
+    fixture.fleet.has_lease.store(true, Ordering::SeqCst);
+    assert!(fixture.ask(Method::GET, "/a", &[]).await.1.contains("; hit"));
     // Purges may have been missed for another reason.
     fixture.worker.proxy.doubt_stored();
     assert_eq!(ask().await, "below-floor");

@@ -37,4 +37,9 @@ impl Lease {
     pub(super) fn may_use(&self, now: Duration) -> bool {
         !self.is_leaving() && self.until.is_after(now)
     }
+
+    /// How long it counts from this moment on; `None`: for ever.
+    pub(super) fn left(&self, now: Duration) -> Option<Duration> {
+        if self.is_leaving() { Some(Duration::ZERO) } else { self.until.left(now) }
+    }
 }

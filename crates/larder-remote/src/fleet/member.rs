@@ -188,10 +188,8 @@ impl SharedMember {
         FleetReport {
             name: Arc::clone(&self.name),
             position: member.position(),
-            left: match member.held_until() {
-                Some(Duration::MAX) => None,
-                until => Some(until.unwrap_or_default().saturating_sub(now)),
-            },
+            // Not what the member holds: that counts only once all that it rests on is carried out.
+            left: self.lease.left(now),
             others: others.collect(),
             incomplete: member.incomplete(),
             failure: self.failures.lock().values().next().cloned(),

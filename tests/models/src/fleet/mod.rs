@@ -76,13 +76,9 @@ impl World {
         self.lease.publish(ENDS[1]);
     }
 
-    /// As a request does without a lease. Whether it had one.
+    /// As a request does. Whether it had a lease.
     fn heeds_lease(&self, now: Duration) -> bool {
-        let may_use = self.lease.may_use(now);
-        if !may_use {
-            self.invalidations.doubt_all();
-        }
-        may_use
+        self.invalidations.heed(|| self.lease.may_use(now))
     }
 
     /// Whether a shared response that was fetched when its member stood there is good.
@@ -114,8 +110,7 @@ fn rests_on(entry: fn() -> Effect<Purge>) {
         assert!(!is_renewed || !world.is_shared_good(&response, at(0)));
         member.join().expect("it is carried out");
         assert!(world.heeds_lease(NOW[1]));
-        // What was counted for requests without a lease is no purge.
-        world.positions.keep_up(world.invalidations.current());
+        // What was doubted without a lease is good again where it rests on the entry.
         assert!(!world.is_shared_good(&response, at(0)));
         assert!(world.is_shared_good(&response, at(1)));
     });
@@ -129,6 +124,32 @@ pub fn a_lease_counts_once_the_purges_are_in_force_that_it_rests_on() {
 /// Entries that were cut off before they were read.
 pub fn a_lease_counts_once_the_floor_is_raised_that_it_rests_on() {
     rests_on(|| Effect::Unproven { position: at(1) });
+}
+
+/// A request that saw a lease ends the doubts of those before it. One that comes when that lease is over doubts everything still.
+pub fn a_doubt_is_not_ended_by_a_lease_that_was_over_before() {
+    let response = Response::new();
+    every_order(move || {
+        let (world, judged) = (World::new(), Judged::default());
+        // A doubt from a time without a lease, which the request with one ends.
+        assert!(!world.invalidations.heed(|| false));
+        let is_over = Arc::new(AtomicU64::new(0));
+        let other = {
+            let (world, is_over) = (Arc::clone(&world), Arc::clone(&is_over));
+            let now = move || NOW[is_over.load(Ordering::Acquire) as usize];
+            thread::spawn(move || {
+                world.invalidations.heed(|| world.lease.may_use(now()));
+            })
+        };
+        is_over.store(1, Ordering::Release);
+        assert!(!world.heeds_lease(NOW[1]));
+        assert_eq!(response.verdict(&world.invalidations, &judged, 0), Verdict::Unproven);
+        other.join().expect("it has asked");
+        assert_eq!(response.verdict(&world.invalidations, &judged, 0), Verdict::Unproven);
+        world.lease.publish(ENDS[1]);
+        assert!(world.heeds_lease(NOW[1]));
+        assert_eq!(response.verdict(&world.invalidations, &judged, 0), Verdict::Good);
+    });
 }
 
 /// A fetch takes a number and then the position for it, while a purge of another member is applied. What it brings has the position from before

@@ -110,6 +110,36 @@ async fn without_a_lease_nothing_is_shared_and_nothing_of_others_is_used() {
 }
 
 #[tokio::test]
+async fn what_was_fetched_before_a_time_without_a_lease_is_used_after_it() {
+    let scene = Scene::with_default_timeout();
+    let (first, second) = scene.two().await;
+    together(&[&first, &second]).await;
+    scene.fetched_by(&first, "/shared").await;
+    scene.fetched_by(&second, "/own").await;
+    // The log has an entry behind both.
+    assert_eq!(first.purge(r#"{"urls": ["http://localhost/purged"]}"#).await.0, 200);
+    scene.redis.stop();
+    until("the leases are over", async || !first.has_lease().await && !second.has_lease().await).await;
+    for _ in 0..3 {
+        assert_eq!(second.get("/other").await.status, 200);
+    }
+    scene.redis.resume();
+    leased(&[&first, &second]).await;
+    // Its links to the records may need a moment more than its lease.
+    until("it shares again", async || {
+        let target = format!("/again-{}", scene.change());
+        first.get(&target).await;
+        is_hit(&second.get(&target).await)
+    })
+    .await;
+    for target in ["/own", "/shared"] {
+        let found = second.get(target).await;
+        assert!(is_hit(&found), "{target}: {found}");
+        assert_eq!(scene.asked(target), 1);
+    }
+}
+
+#[tokio::test]
 async fn a_full_server_keeps_nobody_waiting() {
     let scene = Scene::with_default_timeout();
     let (first, second) = scene.two().await;
