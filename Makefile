@@ -48,11 +48,12 @@ test: units ahead ## every test: units, properties, scenarios, conformance of HT
 	$(JEMALLOC) $(SUITES) instructions
 	$(XTASK) readme run
 
-torture: built ## what takes long: 500 kills of a larder with disks, each byte checked afterwards; minutes of purges under load; faults of Redis under load, with a table; long random runs of the models, of kept pages, of properties, of clients with cookies; SECONDS of each fuzz target
+torture: built ## what takes long: 500 kills of a larder with disks, each byte checked afterwards; minutes of purges under load; faults of Redis under load, with a table; an hour of a Redis that comes and goes; long random runs of the models, of kept pages, of properties, of clients with cookies; SECONDS of each fuzz target
 	LARDER_KILLS=500 cargo test --workspace --locked --test proofs disks::crash -- --nocapture
 	LARDER_SECONDS=60 cargo test --workspace --locked --test proofs every_store::stamps -- --nocapture
 	LARDER_SECONDS=60 cargo test --workspace --locked --test proofs pages::visitors -- --nocapture
 	LARDER_SECONDS=10 cargo test --workspace --locked --test proofs records::faults -- --nocapture --test-threads=1
+	LARDER_SECONDS=3600 cargo test --workspace --locked --test proofs records::flapping -- --nocapture
 	LARDER_SEEDS=250 cargo test -p larder-store --locked --lib contract::model -- --nocapture
 	LARDER_SEEDS=500 cargo test -p larder-proxy --locked --lib forward::model -- --nocapture
 	LARDER_SEEDS=500 cargo test -p larder-proxy --locked --lib serve::kept -- --nocapture

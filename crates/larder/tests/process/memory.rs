@@ -17,12 +17,6 @@ const CLIENTS: u64 = 8;
 const EACH: u64 = 640;
 const BODY_BYTES: u64 = 32 * 1024;
 
-fn resident_bytes(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.split_whitespace().next().unwrap().parse::<u64>().unwrap() * 1024
-}
-
 #[tokio::test]
 async fn a_flood_of_urls_never_exceeds_the_memory_that_was_given() {
     let origin = Origin::simple(vec![cacheable("/*", BODY_BYTES)]).unwrap();
@@ -49,7 +43,7 @@ async fn a_flood_of_urls_never_exceeds_the_memory_that_was_given() {
         loop {
             let last = watched.load(Ordering::Relaxed);
             let held = larder.metrics().await.sum("larder_cache_bytes");
-            let resident = resident_bytes(larder.pid);
+            let resident = larder.resident_bytes();
             assert!(held <= MAX_BYTES, "the store holds {held} bytes after {samples} samples");
             let allowed = MAX_BYTES * 13 / 10 + BESIDE_BYTES;
             assert!(resident <= allowed, "{resident} bytes are resident, {allowed} allowed");
@@ -90,9 +84,9 @@ async fn slow_readers_of_bodies_that_are_not_stored_take_no_more_memory_than_is_
     let origin = Origin::simple(vec![script("/large*", large)]).unwrap();
     let larder = Process::run(&["--origin", &origin.url(), "--memory", "16MiB", "--workers", "2"]).await;
     let mut clients = slow_readers(&larder, 0..FIRST).await;
-    let before = resident_bytes(larder.pid);
+    let before = larder.resident_bytes();
     clients.extend(slow_readers(&larder, FIRST..FIRST + SLOW).await);
-    let each = || (resident_bytes(larder.pid).saturating_sub(before)) / SLOW;
+    let each = || (larder.resident_bytes().saturating_sub(before)) / SLOW;
     println!("{} bytes for each of {SLOW} slow readers", each());
     // Memory that was needed in passing goes back to the system within seconds, as the process goes on.
     until("each slow reader takes no more than is stated", async || {

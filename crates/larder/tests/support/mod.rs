@@ -266,7 +266,14 @@ impl Process {
         usage
     }
 
-    /// The same at the start, once every worker accepts. The first has tasks beside that: it looks after the origins.
+    /// What it has of the machine's memory at this moment.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.split_whitespace().next().unwrap().parse::<u64>().unwrap() * 1024
+    }
+
+    /// What it uses at the start, once every worker accepts. The first has tasks beside that: it looks after the origins.
     pub(crate) async fn idle_usage(&self) -> BTreeMap<&'static str, u64> {
         until("every worker accepts", async || {
             let metrics = self.metrics().await;

@@ -9,17 +9,11 @@ use larder_testkit::certificates::Certificates;
 use larder_testkit::redis::RedisServer;
 
 use super::between::{Between, Harm};
-use super::load::{Load, lasts, look_up_limit};
+use super::load::{Load, lasts, loaded};
 use super::over_tls::{Guarded, expired};
 use super::{Scene, checked, leased};
 use crate::redis_servers::{Nodes, Watched, is_well};
 use crate::support::until;
-
-/// Its purges do not wait for long.
-fn loaded(scene: Scene) -> Scene {
-    let timeout = if look_up_limit() < Duration::from_millis(500) { "200ms" } else { "500ms" };
-    Scene { timeout, wait: "500ms", ..scene }
-}
 
 /// A number in `INFO`.
 fn info(scene: &Scene, section: &str, name: &str) -> u64 {

@@ -43,13 +43,19 @@ const MADE_ANEW: u64 = 3;
 const WARM_MAX: Duration = Duration::from_secs(60);
 
 /// The limit of look-ups: the default, and more where other tests run.
-pub(super) fn look_up_limit() -> Duration {
+fn look_up_limit() -> Duration {
     Duration::from_millis(if asked_seconds().is_some() { 200 } else { 500 })
 }
 
-/// Where it was asked for.
-fn asked_seconds() -> Option<u64> {
+/// How long a fault lasts, where that was asked for.
+pub(super) fn asked_seconds() -> Option<u64> {
     std::env::var("LARDER_SECONDS").ok().and_then(|text| text.parse().ok())
+}
+
+/// With that limit, and purges that do not wait for long.
+pub(super) fn loaded(scene: Scene) -> Scene {
+    let timeout = if look_up_limit() < Duration::from_millis(500) { "200ms" } else { "500ms" };
+    Scene { timeout, wait: "500ms", ..scene }
 }
 
 /// Waits for as long as a fault lasts.

@@ -13,6 +13,7 @@ mod damaged;
 mod ended;
 mod explained;
 mod faults;
+mod flapping;
 mod in_cluster;
 mod killed;
 mod led;
