@@ -8,7 +8,7 @@
 //! a response that remembers a state was compared with every predicate before it, and is compared with those alone that came after
 //! it, where that is not long ago ([`recent`]).
 //! A predicate that nothing is left for is forgotten ([`retiring`]). Bounded: beyond [`EXACT_MAX`] names or [`PATTERNS_MAX`] patterns the oldest goes, and its number becomes the floor. What was fetched
-//! before the floor is not proven to be good.
+//! before the floor is not proven to be good. A doubt says the same of a time without a lease, and is lifted once there is one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
