@@ -1,4 +1,4 @@
-//! Applications, and proxies of one store, for unit tests of what runs whole requests.
+//! Applications, and proxies of one site, for unit tests of what runs whole requests.
 //!
 //! They stand beside `testing`, which the tests of single steps use: a plan and a proxy name all steps.
 #![allow(clippy::unwrap_used)]
@@ -34,17 +34,17 @@ pub(crate) fn no_app() -> OriginChoice {
     app(SocketAddr::from(([127, 0, 0, 1], 1)))
 }
 
-/// A proxy with one site and one store, which has recovered, and the plan of its workers.
+/// A proxy with one site and these stores, which has recovered, and the plan of its workers.
 pub(crate) fn proxy_of(
     site: SiteSettings,
     origins: Vec<OriginChoice>,
-    store: &Arc<Store>,
+    stores: &[Arc<Store>],
     clock: &Clock,
 ) -> (Arc<Proxy>, Arc<Plan>) {
     let plan = Plan::new(ProxySettings {
         sites: vec![site],
         origins,
-        stores: vec![Arc::clone(store)],
+        stores: stores.to_vec(),
         trusted: Arc::new(|_| false),
         orphan_time: ProxySettings::ORPHAN_TIME,
         hit_for_miss: ProxySettings::HIT_FOR_MISS,
@@ -53,6 +53,6 @@ pub(crate) fn proxy_of(
     let diagnostics = Diagnostics::to(clock.clone(), std::io::sink()).unwrap();
     let metrics = Metrics::new(1, crate::vocabulary(), clock.now().wall, "0");
     let proxy = Proxy::new(clock.clone(), Arc::new(metrics), diagnostics);
-    proxy.recover(&[Arc::clone(store)], &|_| Default::default());
+    proxy.recover(stores, &|_| Default::default());
     (proxy, plan.unwrap())
 }

@@ -89,7 +89,7 @@ impl Fixture {
             ],
             otherwise: rule(&store, true, KeySettings::default()),
         };
-        let (proxy, plan) = proxy_of(site, vec![no_app()], &store, &clock);
+        let (proxy, plan) = proxy_of(site, vec![no_app()], std::slice::from_ref(&store), &clock);
         Self { worker: Arc::new(Worker::new(&proxy, 0, plan).unwrap()), store, fast, clock }
     }
 

@@ -10,17 +10,14 @@ use larder_cache::{CachePolicy, ExchangeTimes, Storability, StoredHead};
 use larder_disk::engine::{Disk, DiskSettings, DiskSize};
 use larder_disk::{Disks, Layout};
 use larder_http::time::Clock;
-use larder_observe::{CacheId, Diagnostics, Label as _, Metrics, RouteId};
+use larder_observe::{CacheId, Label as _, RouteId};
 use larder_store::{MemoryStoreSettings, Store, StoredBody, StoredResponse};
 
 use super::*;
 use crate::invalidation::InvalidationKind;
 use crate::key;
-use crate::plan::Plan;
 use crate::purges::{AuditEntry, Dialect, Order, PurgeError, Sender};
-use crate::settings::{
-    FieldEdits, KeySettings, ProxySettings, QueryParts, RuleNumber, RuleSettings, SiteSettings,
-};
+use crate::settings::{FieldEdits, KeySettings, QueryParts, RuleNumber, RuleSettings, SiteSettings};
 
 pub(super) struct Fixture {
     pub(super) worker: Arc<Worker>,
@@ -101,21 +98,9 @@ impl Fixture {
             rules: Vec::new(),
             otherwise: Arc::new(rule),
         };
-        let plan = Plan::new(ProxySettings {
-            sites: vec![site],
-            origins: Vec::new(),
-            stores: stores.iter().map(|(_, store)| Arc::clone(store)).collect(),
-            trusted: Arc::new(|_| false),
-            orphan_time: ProxySettings::ORPHAN_TIME,
-            hit_for_miss: ProxySettings::HIT_FOR_MISS,
-            purges: 16,
-        });
-        let diagnostics = Diagnostics::to(clock.clone(), std::io::sink()).unwrap();
-        let metrics = Metrics::new(1, crate::vocabulary(), clock.now().wall, "0");
-        let proxy = Proxy::new(clock.clone(), Arc::new(metrics), diagnostics);
         let all: Vec<_> = stores.iter().map(|(_, store)| Arc::clone(store)).collect();
-        proxy.recover(&all, &|_| Default::default());
-        let worker = Arc::new(Worker::new(&proxy, 0, plan.unwrap()).unwrap());
+        let (proxy, plan) = crate::testing_proxy::proxy_of(site, Vec::new(), &all, &clock);
+        let worker = Arc::new(Worker::new(&proxy, 0, plan).unwrap());
         Self { worker, stores, clock, _folder: folder }
     }
 

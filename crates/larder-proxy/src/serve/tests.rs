@@ -59,7 +59,8 @@ impl Fixture {
         };
         let clock = Clock::default();
         let app = crate::testing_proxy::app(origin.addr());
-        let (proxy, plan) = crate::testing_proxy::proxy_of(site, vec![app], &store, &clock);
+        let (proxy, plan) =
+            crate::testing_proxy::proxy_of(site, vec![app], std::slice::from_ref(&store), &clock);
         let of_fleet = Arc::downgrade(&proxy);
         let fleet = FleetOfOne::new(&has_lease, move || of_fleet.upgrade().unwrap().last_invalidation());
         proxy.join(Arc::new(fleet.clone()));

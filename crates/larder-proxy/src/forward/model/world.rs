@@ -73,7 +73,7 @@ impl World {
             rules: Vec::new(),
             otherwise: Arc::clone(&settings),
         };
-        let (proxy, plan) = proxy_of(site, Vec::new(), &store, &clock);
+        let (proxy, plan) = proxy_of(site, Vec::new(), std::slice::from_ref(&store), &clock);
         let worker = Arc::new(Worker::new(&proxy, 0, plan).unwrap());
         Self { behind, clock, worker, settings, store, files, folder }
     }

@@ -69,7 +69,7 @@ impl Fixture {
             rules,
             otherwise: Arc::new(base()),
         };
-        let (proxy, plan) = proxy_of(site, vec![no_app()], &store, &clock);
+        let (proxy, plan) = proxy_of(site, vec![no_app()], std::slice::from_ref(&store), &clock);
         Self { worker: Arc::new(Worker::new(&proxy, 0, plan).unwrap()), store, clock, root }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Scene, is_hit, leased, together};
+use super::{Scene, is_hit, leased, shares, together};
 use crate::support::{cache_status, until};
 
 #[tokio::test]
@@ -22,12 +22,7 @@ async fn a_server_that_hangs_is_left_alone_after_some_waits() {
     }
     assert!(begun.elapsed() < Duration::from_secs(2), "{:?}: it is left alone", begun.elapsed());
     scene.redis.resume();
-    until("it shares again", async || {
-        let target = format!("/again-{}", scene.change());
-        first.get(&target).await;
-        is_hit(&second.get(&target).await)
-    })
-    .await;
+    shares(&scene, (&first, &second)).await;
 }
 
 #[tokio::test]
@@ -57,12 +52,7 @@ async fn what_lay_in_a_server_that_lost_everything_is_fetched_anew_and_shared_ag
     scene.redis.restart();
     leased(&[&first, &second]).await;
     assert!(is_hit(&first.get("/a").await) && is_hit(&second.get("/a").await), "their own copies stay");
-    until("it shares again", async || {
-        let target = format!("/again-{}", scene.change());
-        first.get(&target).await;
-        is_hit(&second.get(&target).await)
-    })
-    .await;
+    shares(&scene, (&first, &second)).await;
 }
 
 /// A server that comes back with an older state has records from before purges that were complete.
@@ -101,12 +91,7 @@ async fn without_a_lease_nothing_is_shared_and_nothing_of_others_is_used() {
     assert_eq!(second.state("/a").await, now);
     scene.redis.resume();
     leased(&[&first, &second]).await;
-    until("it shares again", async || {
-        let target = format!("/again-{}", scene.change());
-        first.get(&target).await;
-        is_hit(&second.get(&target).await)
-    })
-    .await;
+    shares(&scene, (&first, &second)).await;
 }
 
 #[tokio::test]
@@ -126,12 +111,7 @@ async fn what_was_fetched_before_a_time_without_a_lease_is_used_after_it() {
     scene.redis.resume();
     leased(&[&first, &second]).await;
     // Its links to the records may need a moment more than its lease.
-    until("it shares again", async || {
-        let target = format!("/again-{}", scene.change());
-        first.get(&target).await;
-        is_hit(&second.get(&target).await)
-    })
-    .await;
+    shares(&scene, (&first, &second)).await;
     for target in ["/own", "/shared"] {
         let found = second.get(target).await;
         assert!(is_hit(&found), "{target}: {found}");
@@ -151,10 +131,5 @@ async fn a_full_server_keeps_nobody_waiting() {
     }
     scene.ask(&["CONFIG", "SET", "maxmemory", "0"]);
     leased(&[&first, &second]).await;
-    until("it shares again", async || {
-        let target = format!("/again-{}", scene.change());
-        first.get(&target).await;
-        is_hit(&second.get(&target).await)
-    })
-    .await;
+    shares(&scene, (&first, &second)).await;
 }
