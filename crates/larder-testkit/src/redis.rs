@@ -133,19 +133,13 @@ impl RedisOnPort {
 
     /// The same with further options.
     pub fn start_node_with(further: &[&str]) -> Self {
-        // The port of the nodes among each other is otherwise 10 000 above, which is none for half of the free ports.
-        let bus = free_port().to_string();
-        let options = [
-            "--cluster-enabled",
-            "yes",
-            "--cluster-port",
-            &bus,
-            "--cluster-node-timeout",
-            "2000",
-            "--repl-diskless-sync-delay",
-            "0",
-        ];
-        Self::start_with("--port", &[&options[..], further].concat())
+        Self::started(|command, number| {
+            // The port of the nodes among each other is otherwise 10 000 above, which is none for half of the free ports.
+            let bus = free_port().to_string();
+            command.args(["--bind", "127.0.0.1", "--port", &number.to_string()]);
+            command.args(["--cluster-enabled", "yes", "--cluster-port", &bus]);
+            command.args(["--cluster-node-timeout", "2000", "--repl-diskless-sync-delay", "0"]).args(further);
+        })
     }
 
     /// A Sentinel that watches over the master `main` at this port, and takes it for dead after a second without an answer.
@@ -167,15 +161,18 @@ impl RedisOnPort {
     }
 
     fn started(say: impl Fn(&mut Command, u16)) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = folder_in_memory();
         for _ in 0..20 {
-            let port = free_port();
+            let (port, socket) = (free_port(), folder.path().join("socket"));
             let mut command = command(folder.path());
             say(&mut command, port);
+            command.arg("--unixsocket").arg(&socket);
             let mut child = command.spawn().expect(MISSING);
+            // Whoever accepts connections at the port may be another server that was faster. A reply at a socket that only this one knows
+            // comes after it has all of its ports.
             let is_up = patiently(|| match child.try_wait().unwrap() {
                 Some(_) => Some(false),
-                None => TcpStream::connect(("127.0.0.1", port)).ok().map(|_| true),
+                None => replies(&socket).then_some(true),
             });
             if is_up {
                 return Self { child, folder, port };
@@ -261,6 +258,22 @@ impl Drop for Twemproxy {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A cluster's node writes its table through to the disk, and answers nobody meanwhile. A disk that a build keeps busy makes that seconds.
+fn folder_in_memory() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+/// Whether a server replies at this socket, whatever it says.
+fn replies(socket: &Path) -> bool {
+    let ask = || {
+        let mut stream = UnixStream::connect(socket)?;
+        stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+        stream.write_all(b"PING\r\n")?;
+        stream.read(&mut [0; 64])
+    };
+    ask().is_ok_and(|read| read > 0)
 }
 
 /// A port that is free at the moment.
