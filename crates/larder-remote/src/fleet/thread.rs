@@ -334,34 +334,43 @@ async fn ask(
     ticket: Ticket,
     call: LogCall<Purge>,
 ) -> Answered {
-    let mut answer = run(&mut caller, &keys, limit, &call).await;
+    let sent = clock::now();
+    let mut said = run(&mut caller, &keys, limit, (&call, clock.is_some())).await;
     // What a former master says of leases and members holds for nothing at the one that has taken over.
-    if answer.is_ok()
+    if said.is_ok()
         && !matches!(call, LogCall::Read { .. } | LogCall::Leave { .. })
         && let Err(error) = caller.confirm(limit).await
     {
-        answer = Err(error);
+        said = Err(error);
     }
-    if let (Ok(_), Some(shared)) = (&answer, clock)
-        && let Err(error) = ask_clock(&mut caller, limit, &shared).await
-    {
-        // A member that may not ask for it would share nothing, and no message would say why.
-        answer = Err(error);
-    }
+    let answer = said.map(|(reply, time)| {
+        if let (Some(time), Some(shared)) = (time, clock) {
+            shared.positions().note_clock(time, sent);
+        }
+        reply
+    });
     (caller, ticket, answer)
 }
 
-async fn ask_clock(caller: &mut Caller, limit: Duration, shared: &SharedMember) -> Result<(), CallError> {
-    let sent = clock::now();
-    let said = caller.time(limit).await?;
-    shared.positions().note_clock(said, sent);
-    Ok(())
-}
-
-async fn run(caller: &mut Caller, keys: &Keys, limit: Duration, call: &LogCall<Purge>) -> Answer {
-    if let LogCall::Read { after, .. } = call {
-        caller.wait((&keys.log, *after), READ_PAUSE, limit).await?;
-    }
-    let said = caller.run(&[&keys.hash, &keys.log], &script::arguments(call), limit).await?;
-    script::reply(&said).map_err(|_| CallError::Failed(Failure::Malformed))
+/// The answer to a call, and what the server's clock says where that is asked. A member that may not ask for it would share nothing, and
+/// no message would say why: so its call fails.
+async fn run(
+    caller: &mut Caller,
+    keys: &Keys,
+    limit: Duration,
+    (call, is_timed): (&LogCall<Purge>, bool),
+) -> Result<(LogReply<Purge>, Option<Duration>), CallError> {
+    let (arguments, log) = (script::arguments(call), keys.log.as_str());
+    let script: (&[&str], &[Vec<u8>]) = (&[&keys.hash, log], &arguments);
+    let (said, time) = match call {
+        LogCall::Read { after, .. } => {
+            (caller.run_behind((log, *after), READ_PAUSE, script, limit).await?, None)
+        }
+        _ if is_timed => {
+            let (said, time) = caller.run_and_time(script, limit).await?;
+            (said, Some(time))
+        }
+        _ => (caller.run(script, limit).await?, None),
+    };
+    Ok((script::reply(&said).map_err(|_| CallError::Failed(Failure::Malformed))?, time))
 }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::redis::{Cmd, Value, cmd};
+use ::redis::{Cmd, Value, cmd, pipe};
 use tokio::time::{Instant, timeout_at};
 
 use super::about::About;
@@ -18,6 +18,9 @@ use super::login::LoggedIn;
 use super::reply::time;
 use super::scan::{Lists, Scanner};
 use crate::error::Failure;
+
+/// A script's keys, and its other arguments.
+pub(crate) type Arguments<'a> = (&'a [&'a str], &'a [Vec<u8>]);
 
 /// See the head of the file.
 pub(crate) struct Caller {
@@ -52,54 +55,55 @@ impl Caller {
     /// Dropping it closes the connection; the script may run all the same.
     pub(crate) async fn run(
         &mut self,
-        keys: &[&str],
-        arguments: &[Vec<u8>],
+        script: Arguments<'_>,
         limit: Duration,
     ) -> Result<Vec<Vec<u8>>, CallError> {
         let ready = self.ready(limit).await?;
-        let mut command = cmd("EVALSHA");
-        command.arg(&ready.digest).arg(keys.len()).arg(keys).arg(arguments);
-        let Value::Array(all) = self.ask(ready, &command, limit).await? else {
-            return Err(self.close(Failure::Malformed));
-        };
-        let words = all.into_iter().map(|word| match word {
-            Value::BulkString(word) => Some(word),
-            _ => None,
-        });
-        words.collect::<Option<_>>().ok_or_else(|| self.close(Failure::Malformed))
+        let replies = self.ask(ready, |run| vec![run], script, limit).await?;
+        self.words(replies.into_iter().next())
     }
 
-    /// Waits for `pause` at the longest until a stream has an entry behind this one.
+    /// Runs the script as soon as a stream has an entry behind this one, after `pause` at the latest. Both are sent at once: the server looks
+    /// at the second one when the first has its reply.
     ///
     /// # Errors
     /// As for [`Caller::run`].
     ///
     /// # Cancel safety
     /// As for [`Caller::run`].
-    pub(crate) async fn wait(
+    pub(crate) async fn run_behind(
         &mut self,
         (stream, after): (&str, u64),
         pause: Duration,
+        script: Arguments<'_>,
         limit: Duration,
-    ) -> Result<(), CallError> {
+    ) -> Result<Vec<Vec<u8>>, CallError> {
         let ready = self.ready(limit).await?;
-        let mut command = cmd("XREAD");
-        command.arg("COUNT").arg(1).arg("BLOCK").arg(pause.as_millis() as u64);
-        command.arg("STREAMS").arg(stream).arg(format!("{after}-0"));
-        self.ask(ready, &command, pause + limit).await.map(drop)
+        let mut wait = cmd("XREAD");
+        wait.arg("COUNT").arg(1).arg("BLOCK").arg(pause.as_millis() as u64);
+        wait.arg("STREAMS").arg(stream).arg(format!("{after}-0"));
+        let replies = self.ask(ready, |run| vec![wait, run], script, pause + limit).await?;
+        self.words(replies.into_iter().nth(1))
     }
 
-    /// What the server's clock says, since 1970.
+    /// Runs the script, and asks what the server's clock says after it, since 1970, in the same round trip.
     ///
     /// # Errors
     /// As for [`Caller::run`].
     ///
     /// # Cancel safety
     /// As for [`Caller::run`].
-    pub(crate) async fn time(&mut self, limit: Duration) -> Result<Duration, CallError> {
+    pub(crate) async fn run_and_time(
+        &mut self,
+        script: Arguments<'_>,
+        limit: Duration,
+    ) -> Result<(Vec<Vec<u8>>, Duration), CallError> {
         let ready = self.ready(limit).await?;
-        let reply = self.ask(ready, &cmd("TIME"), limit).await?;
-        time(&reply).ok_or_else(|| self.close(Failure::Malformed))
+        let replies = self.ask(ready, |run| vec![run, cmd("TIME")], script, limit).await?;
+        let mut replies = replies.into_iter();
+        let words = self.words(replies.next())?;
+        let said = replies.next().as_ref().and_then(time).ok_or_else(|| self.close(Failure::Malformed))?;
+        Ok((words, said))
     }
 
     /// What the server says of itself that was asked last.
@@ -130,17 +134,41 @@ impl Caller {
         CallError::Failed(failure)
     }
 
-    /// The connection is put back when a reply has come, so that one call at most is under way on it.
-    async fn ask(&mut self, mut ready: Ready, command: &Cmd, limit: Duration) -> Result<Value, CallError> {
-        let reply = ready.opened.ask(command, Instant::now() + limit).await.map_err(CallError::Failed)?;
-        match reply {
+    /// The flat list of strings that a script answers.
+    fn words(&mut self, reply: Option<Value>) -> Result<Vec<Vec<u8>>, CallError> {
+        let Some(Value::Array(all)) = reply else { return Err(self.close(Failure::Malformed)) };
+        let words = all.into_iter().map(|word| match word {
+            Value::BulkString(word) => Some(word),
+            _ => None,
+        });
+        words.collect::<Option<_>>().ok_or_else(|| self.close(Failure::Malformed))
+    }
+
+    /// The connection is put back when all replies have come, so that one call at most is under way on it.
+    async fn ask(
+        &mut self,
+        mut ready: Ready,
+        all: impl FnOnce(Cmd) -> Vec<Cmd>,
+        (keys, arguments): Arguments<'_>,
+        limit: Duration,
+    ) -> Result<Vec<Value>, CallError> {
+        let mut script = cmd("EVALSHA");
+        script.arg(&ready.digest).arg(keys.len()).arg(keys).arg(arguments);
+        let (mut commands, mut count) = (pipe(), 0);
+        for command in all(script) {
+            commands.add_command(command);
+            count += 1;
+        }
+        let until = Instant::now() + limit;
+        let replies = ready.opened.ask_all(&commands, count, until).await.map_err(CallError::Failed)?;
+        for reply in &replies {
             // A server that has lost the script has it again with the next connection.
-            Value::ServerError(error) => Err(CallError::Says(error.to_string())),
-            reply => {
-                self.open = Some(ready);
-                Ok(reply)
+            if let Value::ServerError(error) = reply {
+                return Err(CallError::Says(error.to_string()));
             }
         }
+        self.open = Some(ready);
+        Ok(replies)
     }
 
     async fn ready(&mut self, limit: Duration) -> Result<Ready, CallError> {
