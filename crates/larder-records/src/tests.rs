@@ -1,6 +1,8 @@
 //! Records in Debian's redis-server, of a larder whose place in its fleet a test decides.
 #![allow(clippy::unwrap_used)]
 
+mod evicted;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

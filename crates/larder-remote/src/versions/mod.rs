@@ -17,6 +17,8 @@
 mod bounds;
 mod command;
 mod counters;
+#[cfg(test)]
+mod delayed;
 mod known;
 mod links;
 mod name;
