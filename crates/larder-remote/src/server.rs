@@ -3,6 +3,7 @@
 //! In: what became of requests and connections. Out: whether it is asked, and the figures about it. A message tells each opening of
 //! the breaker and each closing, once.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -62,8 +63,8 @@ impl Server {
     }
 
     /// Its address as metrics show it.
-    pub(crate) fn label(&self) -> &str {
-        self.label.as_str()
+    pub(crate) fn label(&self) -> Cow<'_, str> {
+        self.label.text()
     }
 
     /// What it is and where, in words.

@@ -282,7 +282,7 @@ impl RemoteStore {
     pub fn reports(&self) -> Vec<ServerReport> {
         let report = |QueuedServer { server, queue, .. }: &QueuedServer| ServerReport {
             kind: server.kind(),
-            server: server.label().to_owned(),
+            server: server.label().into_owned(),
             is_up: server.may_ask(),
             lookups: server.counters().lookups().collect(),
             writes: server.counters().writes().collect(),
@@ -294,7 +294,7 @@ impl RemoteStore {
     /// Adds the samples of all servers.
     pub fn expose(&self, store: &str, out: &mut Exposition) {
         for QueuedServer { server, queue, .. } in self.known() {
-            server.counters().expose(store, server.label(), server.breaker(), queue.bytes(), out);
+            server.counters().expose(store, &server.label(), server.breaker(), queue.bytes(), out);
         }
     }
 

@@ -32,7 +32,7 @@ pub async fn examine(
             Ok(Err(error)) => Some(error.to_string()),
             Err(_) => Some("no reply came in time".to_owned()),
         };
-        found.push((label.as_str().to_owned(), why));
+        found.push((label.text().into_owned(), why));
     }
     Ok(found)
 }

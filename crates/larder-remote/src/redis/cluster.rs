@@ -95,7 +95,7 @@ impl Cluster {
 
     /// The address of a node.
     pub(crate) fn address(&self, node: usize) -> Option<Address> {
-        self.map.read().nodes().get(node).cloned()
+        self.map.read().node(node).cloned()
     }
 
     /// Of each node by its number, whether it has slots.
@@ -103,9 +103,9 @@ impl Cluster {
         self.map.read().have_slots()
     }
 
-    /// How many nodes have been known so far.
+    /// How many numbers nodes have.
     pub(crate) fn nodes(&self) -> usize {
-        self.map.read().nodes().len()
+        self.map.read().count()
     }
 
     /// What a node says of a slot that it does not have: `MOVED 866 10.0.0.7:6379`, or `ASK ..` while it is on its way. `None` for all
@@ -124,7 +124,7 @@ impl Cluster {
         // One that no majority has named is not followed: the next round will tell.
         let node = map.known(&address)?;
         if !is_asking {
-            map.moved(slot, node);
+            map.moved(slot, node, clock::now());
         }
         Some(Redirect { node: usize::from(node), is_asking })
     }
@@ -180,9 +180,9 @@ impl Cluster {
         let is_over = self.later_round().await;
         let map = self.map.read();
         is_over
-            && keys.iter().all(|(key, node)| {
-                map.nodes().get(*node).is_some_and(|at| map.named(slot_of(key)) == Some(at))
-            })
+            && keys
+                .iter()
+                .all(|(key, node)| map.node(*node).is_some_and(|at| map.named(slot_of(key)) == Some(at)))
     }
 
     fn known(&self, key: &[u8]) -> Option<Address> {
@@ -193,6 +193,16 @@ impl Cluster {
     pub(super) async fn left(&self, key: &[u8], address: &Address) {
         let mut over = self.over.subscribe();
         while self.known(key).is_none_or(|known| known == *address) {
+            if over.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Waits until a number is another node's.
+    pub(super) async fn renumbered(&self, node: usize, address: &Address) {
+        let mut over = self.over.subscribe();
+        while self.map.read().node(node) == Some(address) {
             if over.changed().await.is_err() {
                 return;
             }
@@ -262,7 +272,7 @@ impl Cluster {
             if said.1 == Voters::Masters && answers.len() * 2 > said.0 {
                 self.vouched.store(nanos(began), Ordering::Release);
             }
-            self.take(answers, said);
+            self.take(answers, said, clock::now());
             self.over.send_replace(number);
             if is_new && !self.map.read().masters().is_empty() {
                 // They have the word from now on.
@@ -274,10 +284,10 @@ impl Cluster {
     }
 
     /// The vote is counted beside the lock: requests look up nodes meanwhile.
-    fn take(&self, answers: Vec<Told>, said: (usize, Voters)) {
-        let Some(ballot) = self.map.write().ballot(&answers, said) else { return };
+    fn take(&self, answers: Vec<Told>, said: (usize, Voters), now: Duration) {
+        let Some(ballot) = self.map.write().ballot(&answers, said, now) else { return };
         let elected = ballot.count(&answers);
-        self.map.write().take(elected, answers, said);
+        self.map.write().take(elected, answers, said, now);
     }
 
     async fn ask_all(&self, asked: &[Address], links: &mut Vec<NodeLink>) -> Vec<Told> {
@@ -331,16 +341,42 @@ mod tests {
         Address::Tcp { host: "n".to_owned(), port }
     }
 
-    #[test]
-    fn a_redirection_is_followed_and_moved_is_remembered() {
+    fn cluster() -> Cluster {
         let reach = Reach::new(Arc::new(crate::SystemNames), None);
         let account = Arc::new(LoginSettings { user: None, password: None, database: 0 });
-        let cluster = Cluster::new(vec![at(9)], account, reach, Duration::from_secs(1));
+        Cluster::new(vec![at(9)], account, reach, Duration::from_secs(1))
+    }
+
+    #[tokio::test]
+    async fn the_connections_of_a_number_end_when_it_is_another_nodes() {
+        let cluster = cluster();
+        let round = |ports: std::ops::RangeInclusive<u16>, secs| {
+            let told = ports.map(|port| (port * 60, port * 60 + 59, at(port))).collect();
+            cluster.take(vec![told], (1, Voters::AnyNode), Duration::from_secs(secs));
+            cluster.over.send_modify(|over| *over += 1);
+        };
+        round(1..=250, 0);
+        let former = at(1);
+        let ended = cluster.renumbered(0, &former);
+        tokio::pin!(ended);
+        // Another one has its slots.
+        cluster.take(vec![vec![(60, 119, at(2))]], (1, Voters::AnyNode), Duration::from_secs(1));
+        round(251..=251, 300);
+        assert_eq!(cluster.address(0), Some(at(1)), "251 has to wait");
+        assert!(timeout(Duration::ZERO, &mut ended).await.is_err());
+        round(251..=251, 301);
+        assert_eq!((cluster.address(0), cluster.nodes()), (Some(at(251)), 250));
+        timeout(Duration::from_secs(20), &mut ended).await.unwrap();
+    }
+
+    #[test]
+    fn a_redirection_is_followed_and_moved_is_remembered() {
+        let cluster = cluster();
         let slot = slot_of(b"key");
         assert_eq!(cluster.node_of(b"key"), None);
         assert_eq!(cluster.redirected(&format!("MOVED {slot} n:1")), None, "no majority has named it");
         let map = vec![vec![(0, 8191, at(1)), (8192, 16_383, at(2))]];
-        cluster.take(map, (1, Voters::AnyNode));
+        cluster.take(map, (1, Voters::AnyNode), Duration::ZERO);
         let moved = cluster.redirected(&format!("MOVED {slot} n:1")).unwrap();
         assert_eq!((moved.node, moved.is_asking, cluster.node_of(b"key")), (0, false, Some(0)));
         let asked = cluster.redirected(&format!("ASK {slot} n:2")).unwrap();

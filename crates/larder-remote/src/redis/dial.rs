@@ -2,7 +2,7 @@
 //!
 //! In: settings. Out: connections that have had their first reply. A password in a file, and certificates, are read for each
 //! connection as they are then, so that they can be renewed without a restart. A connection ends when a majority of the Sentinels, or of
-//! the masters of a cluster, names another server.
+//! the masters of a cluster, names another server, and when a node's number has become another node's.
 //! The time limit is the caller's.
 
 use std::fmt;
@@ -123,7 +123,9 @@ impl Dial {
                 let address =
                     cluster.address(*node).ok_or_else(|| io::Error::other("no such node is known"))?;
                 let opened = self.reach.open(&address, &self.account, scanner, pushed).await;
-                opened.inspect_err(|_| cluster.ask_soon())
+                let opened = opened.inspect_err(|_| cluster.ask_soon())?;
+                let (cluster, node) = (Arc::clone(cluster), *node);
+                Ok(until(opened, async move { cluster.renumbered(node, &address).await }))
             }
         }
     }

@@ -1,16 +1,21 @@
 //! What the nodes of a cluster say of its slots (`CLUSTER SLOTS`), and what follows from all of it.
 //!
-//! In: the answers of a round. Out: the owner of each slot, by majority. Nodes have numbers, in the order in which they were first seen.
+//! In: the answers of a round. Out: the owner of each slot, by majority. Nodes have numbers, in the order in which they were first seen. When
+//! there are no more, a new node gets that of the one that has been without slots for longest ([`UNUSED_MIN`] at least).
+//! Deliberately absent: a clock. The moments are any that never go back.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use ::redis::Value;
 
 use super::slot::{SLOTS, Slot};
 use crate::address::Address;
 
-/// The most nodes that there are one after the other, as long as larder runs. Keys of slots at further ones are misses.
+/// The most nodes that there are within [`UNUSED_MIN`]. Keys of slots at further ones are misses.
 pub(crate) const NODES_MAX: usize = 250;
+/// A number is another node's after so long without slots. Whatever was under way to the former one is over long before.
+const UNUSED_MIN: Duration = Duration::from_secs(300);
 
 /// Who has each slot, in the words of one node: stretches, with their ends.
 pub(super) type Told = Vec<(Slot, Slot, Address)>;
@@ -32,8 +37,8 @@ pub(super) type Owners = Box<[Option<u8>; SLOTS]>;
 
 /// See the head of the file.
 pub(super) struct SlotMap {
-    /// By their numbers.
-    nodes: Vec<Address>,
+    /// By their numbers, each with the moment at which it had slots last, as far as it has none now.
+    nodes: Vec<(Address, Duration)>,
     owners: Owners,
     /// What a majority has said in the last round.
     named: Owners,
@@ -67,12 +72,17 @@ impl SlotMap {
 
     /// The node that a majority has named in the last round.
     pub(super) fn named(&self, slot: Slot) -> Option<&Address> {
-        self.nodes.get(usize::from((*self.named.get(usize::from(slot))?)?))
+        self.node(usize::from((*self.named.get(usize::from(slot))?)?))
     }
 
-    /// All that have been known, by their numbers.
-    pub(super) fn nodes(&self) -> &[Address] {
-        &self.nodes
+    /// The address of a node.
+    pub(super) fn node(&self, number: usize) -> Option<&Address> {
+        self.nodes.get(number).map(|(address, _)| address)
+    }
+
+    /// How many numbers nodes have.
+    pub(super) fn count(&self) -> usize {
+        self.nodes.len()
     }
 
     /// How often a slot has got another owner.
@@ -87,26 +97,43 @@ impl SlotMap {
 
     /// The number of a node that is known.
     pub(super) fn known(&self, address: &Address) -> Option<u8> {
-        u8::try_from(self.nodes.iter().position(|node| node == address)?).ok()
+        u8::try_from(self.nodes.iter().position(|(node, _)| node == address)?).ok()
     }
 
-    /// The number of a node, a new one where it is not known. `None` where there are too many.
-    fn number(&mut self, address: &Address) -> Option<u8> {
+    /// The number of a node, another one where it is not known. `None` where there are too many.
+    fn number(&mut self, address: &Address, now: Duration) -> Option<u8> {
         if let Some(known) = self.known(address) {
             return Some(known);
         }
-        let number = u8::try_from(self.nodes.len()).ok().filter(|number| usize::from(*number) < NODES_MAX)?;
-        self.nodes.push(address.clone());
-        Some(number)
+        let new = (address.clone(), now);
+        if self.nodes.len() < NODES_MAX {
+            self.nodes.push(new);
+            return u8::try_from(self.nodes.len() - 1).ok();
+        }
+        let have_slots = self.have_slots();
+        let unused = self.nodes.iter_mut().enumerate().zip(have_slots).filter(|(_, has_slots)| !has_slots);
+        let ((number, unused), _) = unused.min_by_key(|((_, (_, since)), _)| *since)?;
+        if now < unused.1 + UNUSED_MIN {
+            return None;
+        }
+        *unused = new;
+        u8::try_from(number).ok()
     }
 
     /// A slot has another owner, as its former one says.
-    pub(super) fn moved(&mut self, slot: Slot, node: u8) {
+    pub(super) fn moved(&mut self, slot: Slot, node: u8, now: Duration) {
         self.last = None;
-        if let Some(owner) = self.owners.get_mut(usize::from(slot))
-            && owner.replace(node).is_some_and(|former| former != node)
-        {
+        let Some(owner) = self.owners.get_mut(usize::from(slot)) else { return };
+        if let Some(former) = owner.replace(node).filter(|former| *former != node) {
             self.changes += 1;
+            self.had_slots(former, now);
+        }
+    }
+
+    /// A node has some at this moment, or is said to.
+    fn had_slots(&mut self, node: u8, now: Duration) {
+        if let Some((_, since)) = self.nodes.get_mut(usize::from(node)) {
+            *since = now;
         }
     }
 
@@ -122,7 +149,7 @@ impl SlotMap {
     /// Nodes that have slots.
     pub(super) fn masters(&self) -> Vec<Address> {
         let nodes = self.nodes.iter().zip(self.have_slots()).filter(|(_, has_slots)| *has_slots);
-        nodes.map(|(node, _)| node.clone()).collect()
+        nodes.map(|((node, _), _)| node.clone()).collect()
     }
 
     /// Gives numbers to new nodes that more than half of so many name. `None` where nothing is other than in the last round.
@@ -130,6 +157,7 @@ impl SlotMap {
         &mut self,
         answers: &'a [Told],
         (of, voters): (usize, Voters),
+        now: Duration,
     ) -> Option<Ballot<'a>> {
         let answered = (answers.len(), of);
         if voters == Voters::Masters && self.last.as_deref() == Some(answers) && self.answered == answered {
@@ -146,6 +174,10 @@ impl SlotMap {
                 *last = voter;
             }
         }
+        // No number that somebody names goes to another node in the same vote.
+        for number in named_by.keys().filter_map(|address| self.known(address)).collect::<Vec<_>>() {
+            self.had_slots(number, now);
+        }
         // In the order of the answers, so that it is the same in each run. A node that a minority names takes no number from others.
         let mut numbers = HashMap::new();
         for (.., address) in answers.iter().flatten() {
@@ -153,19 +185,29 @@ impl SlotMap {
                 continue;
             }
             let is_named = named_by.get(address).is_some_and(|(count, _)| *count > needed);
-            let number = if is_named { self.number(address) } else { self.known(address) };
+            let number = if is_named { self.number(address, now) } else { self.known(address) };
             numbers.insert(address, number);
         }
         Some(Ballot { numbers, needed })
     }
 
     /// Takes what was counted. Whose word that is: see [`Voters`].
-    pub(super) fn take(&mut self, elected: Owners, answers: Vec<Told>, (_, voters): (usize, Voters)) {
+    pub(super) fn take(
+        &mut self,
+        elected: Owners,
+        answers: Vec<Told>,
+        (_, voters): (usize, Voters),
+        now: Duration,
+    ) {
+        let had_slots = self.have_slots();
         for ((elected, owner), named) in elected.iter().zip(&mut self.owners[..]).zip(&mut self.named[..]) {
             *named = elected.filter(|_| voters == Voters::Masters);
             let is_other = owner.is_some() && elected.is_some() && owner != elected;
             self.changes += u64::from(is_other);
             *owner = elected.or(*owner);
+        }
+        for ((_, since), _) in self.nodes.iter_mut().zip(had_slots).filter(|(_, had_slots)| *had_slots) {
+            *since = now;
         }
         self.last = (voters == Voters::Masters).then_some(answers);
     }
@@ -257,9 +299,9 @@ pub(crate) fn read_slots(bytes: &[u8]) -> Option<usize> {
 /// A whole vote.
 #[cfg(any(test, feature = "fuzzing"))]
 fn hold(map: &mut SlotMap, answers: Vec<Told>, said: (usize, Voters)) {
-    if let Some(ballot) = map.ballot(&answers, said) {
+    if let Some(ballot) = map.ballot(&answers, said, Duration::ZERO) {
         let elected = ballot.count(&answers);
-        map.take(elected, answers, said);
+        map.take(elected, answers, said, Duration::ZERO);
     }
 }
 
@@ -273,7 +315,7 @@ mod tests {
 
     /// Who has a slot, by the port.
     fn owner(map: &SlotMap, slot: Slot) -> Option<u16> {
-        match map.nodes.get(map.owner(slot)?)? {
+        match map.node(map.owner(slot)?)? {
             Address::Tcp { port, .. } => Some(*port),
             Address::Unix(_) => None,
         }
@@ -308,8 +350,6 @@ mod tests {
         );
         hold(&mut map, vec![halves(3, 2), halves(3, 2)], (3, Voters::Masters));
         assert_eq!(map.masters(), [at(2), at(3)]);
-        let have_slots = map.nodes().iter().zip(map.have_slots()).filter(|(_, has)| *has);
-        assert_eq!(have_slots.map(|(node, _)| node.clone()).collect::<Vec<_>>(), [at(2), at(3)]);
         assert!(map.known(&at(1)).is_some(), "it has its number, and no slots");
     }
 
@@ -317,21 +357,32 @@ mod tests {
     fn what_has_moved_is_taken_back_by_the_next_round_alone() {
         let mut map = SlotMap::default();
         hold(&mut map, vec![halves(1, 2)], (1, Voters::Masters));
-        let node = map.number(&at(3)).unwrap_or_default();
-        map.moved(5, node);
+        let node = map.number(&at(3), Duration::ZERO).unwrap_or_default();
+        map.moved(5, node, Duration::ZERO);
         assert_eq!((owner(&map, 5), owner(&map, 6)), (Some(3), Some(1)));
         hold(&mut map, vec![halves(1, 2)], (1, Voters::Masters));
         assert_eq!(owner(&map, 5), Some(1));
     }
 
     #[test]
-    fn nodes_beyond_the_bound_have_no_number() {
-        let mut map = SlotMap::default();
-        for port in 1..=300 {
-            let number = map.number(&at(port)).map(usize::from);
-            assert_eq!(number, (usize::from(port) <= NODES_MAX).then(|| usize::from(port) - 1));
+    fn a_node_beyond_the_bound_has_the_number_of_one_that_has_long_been_without_slots() {
+        let (mut map, secs) = (SlotMap::default(), Duration::from_secs);
+        let number = |map: &mut SlotMap, port, now| map.number(&at(port), secs(now)).map(usize::from);
+        hold(&mut map, vec![halves(1, 2)], (1, Voters::AnyNode));
+        for port in 3..=250 {
+            assert_eq!(number(&mut map, port, 10), Some(usize::from(port) - 1));
         }
-        assert_eq!(map.number(&at(1)), Some(0));
+        assert_eq!(number(&mut map, 251, 10 + 299), None, "it may be on its way to the others");
+        assert_eq!(number(&mut map, 1, 10), Some(0));
+        // The first one has its slots no longer, and another one has them.
+        hold(&mut map, vec![halves(3, 2)], (1, Voters::AnyNode));
+        assert_eq!(number(&mut map, 251, 299), None, "it had slots a moment ago");
+        assert_eq!(number(&mut map, 251, 300), Some(0));
+        assert_eq!((map.node(0), map.known(&at(1))), (Some(&at(251)), None));
+        assert_eq!(number(&mut map, 252, 310), Some(3), "the second and the third have slots");
+        assert_eq!((owner(&map, 0), owner(&map, 16_383)), (Some(3), Some(2)));
+        map.moved(0, 0, secs(1000));
+        assert_eq!(owner(&map, 0), Some(251));
     }
 
     #[test]
