@@ -91,8 +91,30 @@ fn is_no_panic(over: Result<(), JoinError>) {
     assert!(!over.is_err_and(|error| error.is_panic()), "a request has panicked");
 }
 
-/// Connections of a client to each larder that no request is on.
-type Idle = Mutex<[Vec<Connection>; 2]>;
+/// A larder closes connections that are idle for a minute, and a request may be under way to it at that moment. Clients close theirs before.
+const IDLE_MAX: Duration = Duration::from_secs(20);
+
+/// Connections of a client to each larder that no request is on, since when.
+#[derive(Default)]
+struct Idle(Mutex<[Vec<(Connection, Instant)>; 2]>);
+
+impl Idle {
+    fn take(&self, larder: usize) -> Option<Connection> {
+        let idle = &mut self.0.lock()[larder];
+        match idle.pop() {
+            Some((connection, since)) if since.elapsed() < IDLE_MAX => Some(connection),
+            // The others are older still.
+            _ => {
+                idle.clear();
+                None
+            }
+        }
+    }
+
+    fn keep(&self, larder: usize, connection: Option<Connection>) {
+        self.0.lock()[larder].extend(connection.map(|connection| (connection, Instant::now())));
+    }
+}
 
 /// Asks whenever it is time to, whatever has become of the requests before.
 pub(super) async fn client(shared: Arc<Shared>, number: u64) {
@@ -122,7 +144,7 @@ async fn request(shared: Arc<Shared>, idle: Arc<Idle>, number: u64, due: Instant
     };
     let leaves = shared.is_left.load(Ordering::SeqCst) && (number / 8).is_multiple_of(2);
     let patience = if leaves { Duration::from_micros(number * 7919 % 4000) } else { Duration::MAX };
-    let mut connection = idle.lock()[larder].pop();
+    let mut connection = idle.take(larder);
     let asked = ask(&mut connection, shared.larders[larder], &target);
     let Ok(answer) = tokio::time::timeout(patience, asked).await else {
         // Some close, and some reset.
@@ -138,7 +160,7 @@ async fn request(shared: Arc<Shared>, idle: Arc<Idle>, number: u64, due: Instant
         Ok(answer) => judge(&mut tally, &target, &answer, (wait, least, state)),
         Err(error) => tally.is_wrong(format!("{target} after {wait:?}: {error}")),
     }
-    idle.lock()[larder].extend(connection);
+    idle.keep(larder, connection);
 }
 
 async fn ask(slot: &mut Option<Connection>, addr: SocketAddr, target: &str) -> Result<Response, Error> {
@@ -189,7 +211,7 @@ pub(super) async fn client_beside(shared: Arc<Shared>) {
         }
         let (shared, idle) = (Arc::clone(&shared), Arc::clone(&idle));
         asked.spawn(async move {
-            let mut connection = idle.lock()[0].pop();
+            let mut connection = idle.take(0);
             let target = format!("/short?{}", number % 40);
             let answer = ask(&mut connection, shared.beside, &target).await;
             let mut tally = shared.tally.lock();
@@ -197,7 +219,7 @@ pub(super) async fn client_beside(shared: Arc<Shared>) {
                 tally.is_wrong(format!("{target} without a Redis"));
             }
             tally.beside = (tally.beside.0.max(due.elapsed()), tally.beside.1 + 1);
-            idle.lock()[0].extend(connection);
+            idle.keep(0, connection);
         });
         while let Some(over) = asked.try_join_next() {
             is_no_panic(over);
