@@ -53,7 +53,7 @@ torture: built ## what takes long: 500 kills of a larder with disks, each byte c
 	LARDER_SECONDS=60 cargo test --workspace --locked --test proofs every_store::stamps -- --nocapture
 	LARDER_SECONDS=60 cargo test --workspace --locked --test proofs pages::visitors -- --nocapture
 	LARDER_SECONDS=10 cargo test --workspace --locked --test proofs records::faults -- --nocapture --test-threads=1
-	LARDER_SECONDS=3600 cargo test --workspace --locked --test proofs records::flapping -- --nocapture
+	LARDER_FLAPS_SECONDS=3600 cargo test --workspace --locked --test proofs records::flapping -- --nocapture
 	LARDER_SEEDS=250 cargo test -p larder-store --locked --lib contract::model -- --nocapture
 	LARDER_SEEDS=500 cargo test -p larder-proxy --locked --lib forward::model -- --nocapture
 	LARDER_SEEDS=500 cargo test -p larder-proxy --locked --lib serve::kept -- --nocapture
