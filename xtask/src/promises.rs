@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 const PAGE: &str = "docs/design/promises.md";
 /// Under this heading the README has its list.
 const LIST: &str = "## What it promises";
-const KINDS: [&str; 6] = ["memory", "`single`", "`mirror`", "`stripe`", "`hash`", "plain files"];
+const KINDS: [&str; 7] = ["memory", "`single`", "`mirror`", "`stripe`", "`hash`", "plain files", "Redis"];
 /// Kind, meaning, fault, tests.
 const CELLS: usize = 4;
 const SCENARIOS: &str = "tests/scenarios/";

@@ -271,6 +271,10 @@ impl Invalidate for FileStore {
 }
 
 impl Run for FileStore {
+    fn has_directories(&self) -> bool {
+        true
+    }
+
     fn look_ahead(&self, look: &mut dyn FnMut(u64, &[Note])) {
         if let Some(in_use) = self.in_use.load().as_ref() {
             let notes = std::mem::take(&mut *in_use.notes.lock());

@@ -284,9 +284,9 @@ impl Proxy {
         for Joined { store, .. } in joined.iter().filter(|joined| joined.trust == Trust::Unknown) {
             store.look_ahead(&mut |last, notes| self.reach.look_at(last, notes));
         }
-        // While a store was away, the fleet may have purged what lies there.
-        let is_doubted =
-            self.fleet.get().is_some() && joined.iter().any(|joined| joined.trust != Trust::Heard);
+        // While directories were away, the fleet may have purged what lies there.
+        let was_away = |joined: &Joined| joined.trust != Trust::Heard && joined.store.has_directories();
+        let is_doubted = self.fleet.get().is_some() && joined.iter().any(was_away);
         for Joined { store, trust } in joined {
             let proxy = Arc::downgrade(self);
             let readmit: Arc<Admit> = Arc::new(move |last, notes| {

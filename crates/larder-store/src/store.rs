@@ -233,6 +233,11 @@ impl Store {
         self.tiers.iter().for_each(|tier| tier.limit_files(files));
     }
 
+    /// Whether a tier has directories: what lies there may be older than this process.
+    pub fn has_directories(&self) -> bool {
+        self.tiers.iter().any(|tier| tier.has_directories())
+    }
+
     /// Opens what is to be opened in its tiers without using it yet, and shows what each of their directories knows: its highest number
     /// and its notes. [`open`](Self::open) follows. Waits for the disks.
     pub fn look_ahead(&self, look: &mut dyn FnMut(u64, &[Note])) {

@@ -424,6 +424,11 @@ pub struct TierCaps {
 
 /// The owner's side. Without more it has nothing on this machine: no directories, no files, nothing that waits to be written here.
 pub trait Run {
+    /// Whether it has directories: what lies there may be older than this process.
+    fn has_directories(&self) -> bool {
+        false
+    }
+
     /// What is to be opened is opened without being used, and `look` sees what each directory knows: its highest number and its
     /// notes. [`open`](Self::open) follows. Waits for the disks.
     fn look_ahead(&self, _look: &mut dyn FnMut(u64, &[Note])) {}

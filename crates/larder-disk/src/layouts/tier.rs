@@ -305,6 +305,10 @@ impl Disks {
 }
 
 impl Run for Disks {
+    fn has_directories(&self) -> bool {
+        true
+    }
+
     fn look_ahead(&self, look: &mut dyn FnMut(u64, &[Note])) {
         Self::look_ahead(self, look);
     }

@@ -40,8 +40,7 @@ impl Server {
         // Everything that can fail comes before anything that changes.
         let shares = Shares::of(&config, self.limit.now, self.workers.len())?;
         let (settings, draft) = self.wiring.draft(&config, &shares)?;
-        self.proxy.recover(&settings.stores, &|store| self.wiring.heard(&draft, store));
-        self.wiring.tell_of_findings(&draft);
+        let stores = settings.stores.clone();
         let plan = Plan::new(settings).map_err(WireError::from)?;
         let ours: Vec<_> = self.listeners.values().map(|listener| listener.bound.address).collect();
         let wanted = config.listen.iter().map(|address| addresses::listener(*address, &config));
@@ -54,6 +53,8 @@ impl Server {
             .collect::<Result<_, _>>()?;
         let prepared = self.workers.iter().map(|worker| worker.worker().prepare(Arc::clone(&plan)));
         let prepared: Vec<_> = prepared.collect::<Result<_, _>>().map_err(WireError::from)?;
+        self.proxy.recover(&stores, &|store| self.wiring.heard(&draft, store));
+        self.wiring.tell_of_findings(&draft);
         for (worker, prepared) in self.workers.iter().zip(prepared) {
             worker.worker().adopt(prepared);
         }

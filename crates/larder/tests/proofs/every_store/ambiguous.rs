@@ -170,3 +170,8 @@ async fn nothing_ambiguous_goes_onto_hashed_disks_or_comes_from_them() {
 async fn nothing_ambiguous_goes_into_plain_files_or_comes_from_them() {
     nothing_ambiguous(Kind::Files).await;
 }
+
+#[tokio::test]
+async fn nothing_ambiguous_goes_into_redis_or_comes_from_it() {
+    nothing_ambiguous(Kind::Redis).await;
+}

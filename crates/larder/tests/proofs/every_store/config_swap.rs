@@ -85,7 +85,11 @@ async fn swaps_with(kind: Kind) {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = format!("\"127.0.0.1:0\", \"{}\"", taken.local_addr().unwrap());
     // Where a refused config would have another store.
-    let extra: Vec<PathBuf> = stand.places.iter().map(|place| place.with_extension("extra")).collect();
+    let extra: Vec<PathBuf> = match kind {
+        // There is one server.
+        Kind::Redis => stand.places.clone(),
+        _ => stand.places.iter().map(|place| place.with_extension("extra")).collect(),
+    };
     let more = kind.table("extra", "8MiB", &extra);
     for number in 1..=RELOADS {
         let mebibytes = 8 + number;
@@ -150,4 +154,9 @@ async fn a_config_is_swapped_as_a_whole_or_not_at_all_with_hashed_disks() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_config_is_swapped_as_a_whole_or_not_at_all_with_plain_files() {
     swaps_with(Kind::Files).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_config_is_swapped_as_a_whole_or_not_at_all_with_redis() {
+    swaps_with(Kind::Redis).await;
 }

@@ -1,7 +1,7 @@
 //! Memory stays under the formula of the page on operating: with each kind of store behind it, that does not keep up.
 //!
 //! Ten times the store's memory is asked for at once, in bodies within a record and in pieces, while each write to a disk, or
-//! each new file, waits. What the store holds, what waits for its disks, and what the process has are watched all the time.
+//! each new file, waits; a Redis stands still. What the store holds, what waits for its disks, and what the process has are watched all the time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,6 +17,8 @@ use crate::support::{Metrics, Process, asking, assert_whole, cacheable, connect,
 const MEMORY_BYTES: u64 = 8 << 20;
 /// Of the formula: what each disk, and each directory of files, may have in its queue, and the files that are kept open.
 const QUEUE_BYTES: u64 = 8 << 20;
+/// Of the formula: the queue of a server.
+const SERVER_BYTES: u64 = 16 << 20;
 /// Beyond that, the records of bodies whose pieces are in the queue already.
 const LISTS_BYTES: u64 = 2 << 20;
 const FILES_BYTES: u64 = 2 * (16 << 20);
@@ -35,7 +37,10 @@ fn resident_bytes(larder: &Process) -> u64 {
 
 /// What has to wait for so slow a store was refused.
 fn refused(metrics: &Metrics) -> u64 {
-    let is_it = |series: &str| series.contains("_refused_total{") && series.contains("\"queue-full\"");
+    let is_it = |series: &str| {
+        let is_full = series.contains("_refused_total{") && series.contains("\"queue-full\"");
+        is_full || series.starts_with("larder_records_not_shared_total{")
+    };
     metrics.samples().into_iter().filter(|(series, _)| is_it(series)).map(|(_, value)| value as u64).sum()
 }
 
@@ -45,7 +50,7 @@ async fn flood(kind: Kind) {
     let stand = Stand::new(kind, &origin.url());
     let larder = stand.start().await;
     let slow: &[&str] = match kind {
-        Kind::Memory => &[],
+        Kind::Memory | Kind::Redis => &[],
         Kind::Disks(_) => &["pwrite64:delay_enter=100000"],
         Kind::Files => &["fsetxattr:delay_enter=300000"],
     };
@@ -55,6 +60,9 @@ async fn flood(kind: Kind) {
         if injecting.is_none() {
             return;
         }
+    }
+    if let Some(redis) = &stand.redis {
+        redis.stop();
     }
     let (is_over, served) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
     let flood: Vec<_> = (0..CLIENTS)
@@ -74,7 +82,11 @@ async fn flood(kind: Kind) {
         .collect();
     let places = kind.places() as u64;
     let waiting_max = places * (QUEUE_BYTES + LISTS_BYTES) + MEMORY_BYTES / 4;
-    let beside = if kind == Kind::Files { FILES_BYTES } else { places * QUEUE_BYTES };
+    let beside = match kind {
+        Kind::Files => FILES_BYTES,
+        Kind::Redis => SERVER_BYTES,
+        Kind::Memory | Kind::Disks(_) => places * QUEUE_BYTES,
+    };
     let allowed = MEMORY_BYTES + beside + BESIDE_BYTES;
     let watched = Arc::clone(&is_over);
     let watching = async {
@@ -87,6 +99,11 @@ async fn flood(kind: Kind) {
             if matches!(kind, Kind::Disks(_)) {
                 let waits = metrics.sum("larder_disk_queued_bytes");
                 assert!(waits <= waiting_max, "{waits} bytes wait, {waiting_max} may");
+                most_waits = waits.max(most_waits);
+            }
+            if kind == Kind::Redis {
+                let waits = metrics.sum("larder_remote_queue_bytes");
+                assert!(waits <= SERVER_BYTES, "{waits} bytes wait");
                 most_waits = waits.max(most_waits);
             }
             (samples, most_resident) = (samples + 1, resident.max(most_resident));
@@ -142,4 +159,9 @@ async fn a_flood_stays_under_the_formula_with_hashed_disks_that_are_slow() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_stays_under_the_formula_with_plain_files_that_are_slow() {
     flood(Kind::Files).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_stays_under_the_formula_with_a_redis_that_stands_still() {
+    flood(Kind::Redis).await;
 }

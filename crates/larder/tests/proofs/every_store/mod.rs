@@ -1,4 +1,4 @@
-//! The promises of the README, each against every kind of store: memory, disks in each layout, plain files.
+//! The promises of the README, each against every kind of store: memory, disks in each layout, plain files, Redis.
 //!
 //! docs/design/promises.md is the table of them, and names the test of each cell. Here are those cells that have a fault of their
 //! own for each kind; each test makes it for real, on the binary, and where the means are missing it says so and is done.
@@ -15,8 +15,11 @@ mod stamps;
 
 use std::path::{Path, PathBuf};
 
+use larder_testkit::client::Request;
+use larder_testkit::redis::RedisServer;
+
 use crate::disks::purging;
-use crate::support::{Process, until};
+use crate::support::{Process, connect, get, until};
 
 /// Of each disk, and of a directory of files: two of them go on a file system of [`Mounted`](crate::disks::mounted::Mounted).
 const SIZE: &str = "16MiB";
@@ -29,6 +32,8 @@ pub(crate) enum Kind {
     /// One disk, or two in another layout.
     Disks(&'static str),
     Files,
+    /// Records that larders share.
+    Redis,
 }
 
 pub(crate) const SINGLE: Kind = Kind::Disks("single");
@@ -37,11 +42,11 @@ pub(crate) const STRIPE: Kind = Kind::Disks("stripe");
 pub(crate) const HASH: Kind = Kind::Disks("hash");
 
 impl Kind {
-    /// Directories that it has beside memory.
+    /// What it has beside memory: directories, or the socket of a server.
     fn places(self) -> usize {
         match self {
             Self::Memory => 0,
-            SINGLE | Self::Files => 1,
+            SINGLE | Self::Files | Self::Redis => 1,
             Self::Disks(_) => 2,
         }
     }
@@ -57,6 +62,11 @@ impl Kind {
         match self {
             Self::Memory => head,
             Self::Files => format!("{head}files = {{ path = {:?}, size = \"{SIZE}\" }}\n", places[0]),
+            Self::Redis => {
+                let timeout = "timeout = \"5s\"";
+                let fleet = if name == "default" { "[fleet]\nlease = \"3s\"\nwait = \"20s\"\n" } else { "" };
+                format!("{head}redis = {{ url = \"unix://{}\", {timeout} }}\n{fleet}", places[0].display())
+            }
             Self::Disks(layout) => {
                 let disk = |path: &PathBuf| format!("{{ path = {path:?}, size = \"{SIZE}\" }}");
                 let disks: Vec<String> = places.iter().take(self.places()).map(disk).collect();
@@ -66,11 +76,12 @@ impl Kind {
     }
 }
 
-/// A config with one store, and the directories of that.
+/// A config with one store, and the directories or the server of that.
 struct Stand {
     kind: Kind,
     config: PathBuf,
     places: Vec<PathBuf>,
+    redis: Option<RedisServer>,
     _folder: tempfile::TempDir,
 }
 
@@ -99,25 +110,50 @@ impl Stand {
         first: &Path,
         second: &Path,
     ) -> Self {
-        let places = vec![first.join("place-0"), second.join("place-1")];
+        let redis = (kind == Kind::Redis).then(RedisServer::start);
+        let places = match &redis {
+            Some(redis) => vec![redis.socket()],
+            None => vec![first.join("place-0"), second.join("place-1")],
+        };
         let site = purging::site_line() + &kind.table("default", memory, &places);
         let text = crate::support::config(origin, "workers = 2", &site);
         let config = folder.path().join("larder.toml");
         std::fs::write(&config, text).unwrap();
-        Self { kind, config, places, _folder: folder }
+        Self { kind, config, places, redis, _folder: folder }
     }
 
     async fn start(&self) -> Process {
-        Process::run_config(&self.config).await
+        let larder = Process::run_config(&self.config).await;
+        if self.redis.is_some() {
+            until("it has a lease", async || {
+                let fleet = get(larder.admin, "/api/v1/fleet").await;
+                let fleet: serde_json::Value = serde_json::from_slice(&fleet.body).unwrap();
+                fleet["left_s"].as_f64().is_some_and(|left| left > 0.0)
+            })
+            .await;
+            // No sooner: what was stored before a purge that comes without a lease is in doubt.
+            until("its purges are complete", async || {
+                let nothing = Request::new("POST", "/api/v1/purges", "localhost")
+                    .field("Content-Type", "application/json");
+                let nothing = nothing.body(r#"{"tags": ["nothing"]}"#.to_owned());
+                connect(larder.admin).await.exchange(&nothing).await.unwrap().status == 200
+            })
+            .await;
+        }
+        larder
     }
 
-    /// Waits until nothing is on its way to a disk, and as many files are there as there should be.
+    /// Waits until nothing is on its way to a disk or a server, and as many files or records are there as there should be.
     async fn is_settled(&self, larder: &Process, files: u64) {
         until("it is written", async || {
             let metrics = larder.metrics().await;
             match self.kind {
                 Kind::Memory => true,
                 Kind::Files => metrics.sum("larder_files_objects") >= files,
+                Kind::Redis => {
+                    let records = self.redis.as_ref().unwrap().names("larder:1:default:r:*");
+                    records.len() as u64 >= files && metrics.sum("larder_remote_queue_bytes") == 0
+                }
                 Kind::Disks(_) => {
                     metrics.sum("larder_disk_queued_bytes") + metrics.sum("larder_disk_queued_objects") == 0
                 }

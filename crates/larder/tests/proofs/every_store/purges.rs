@@ -1,7 +1,7 @@
 //! A purge that was acknowledged holds after a crash; where that is not sure, the purge fails: with each kind of store.
 //!
 //! The machine crashes by the file system of the store: from one moment on nothing of it can be written, and what was not
-//! on its device by then is lost. Memory is lost with the process.
+//! on its device by then is lost. Memory is lost with the process. What lies in Redis stays there, and larder is killed.
 
 use larder_testkit::client::{Request, Response};
 use larder_testkit::origin::Origin;
@@ -46,7 +46,7 @@ async fn found(larder: &Process) -> Vec<String> {
 /// With one more purge that cannot be written down, where `is_unsure`.
 async fn purged_stays_away(kind: Kind, is_unsure: bool) {
     let disk = match kind {
-        Kind::Memory => None,
+        Kind::Memory | Kind::Redis => None,
         // It writes nothing down by itself meanwhile.
         _ => match Mounted::ext4("errors=continue,commit=600") {
             Some(disk) => Some(disk),
@@ -130,4 +130,9 @@ async fn what_was_purged_stays_away_after_a_crash_with_plain_files() {
 #[tokio::test]
 async fn what_was_not_purged_is_kept_over_a_crash_with_plain_files() {
     purged_stays_away(Kind::Files, false).await;
+}
+
+#[tokio::test]
+async fn what_was_purged_stays_away_after_a_kill_with_redis() {
+    purged_stays_away(Kind::Redis, true).await;
 }

@@ -173,6 +173,7 @@ async fn nothing_from_before_a_purge(kind: Kind) {
         Kind::Memory => None,
         Kind::Disks(_) => Some("larder_disk_written_objects_total"),
         Kind::Files => Some("larder_files_stored_total"),
+        Kind::Redis => Some("larder_remote_writes_total"),
     };
     if let Some(family) = behind_memory {
         assert!(larder.metrics().await.sum(family) > 0, "{family}");
@@ -192,6 +193,11 @@ async fn nothing_from_before_a_purge_is_served_with_a_single_disk() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_from_before_a_purge_is_served_with_plain_files() {
     nothing_from_before_a_purge(Kind::Files).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_from_before_a_purge_is_served_with_redis() {
+    nothing_from_before_a_purge(Kind::Redis).await;
 }
 
 async fn where_it_is_asked_for(kind: Kind) {
