@@ -54,9 +54,8 @@ impl Positions {
         self.applied.lock().keep_up(number);
     }
 
-    /// The server was asked at `sent`, has answered now, and its clock said this (since 1970).
-    pub(super) fn note_clock(&self, said: Duration, sent: Duration) {
-        let middle = sent + clock::now().saturating_sub(sent) / 2;
+    /// The clock of the server said this (since 1970) at the moment `middle` of the clock here.
+    pub(super) fn note_clock(&self, said: Duration, middle: Duration) {
         let mut clocks = self.clocks.lock();
         if let Some((before, at)) = clocks.read {
             let expected = before.saturating_add(middle.saturating_sub(at));

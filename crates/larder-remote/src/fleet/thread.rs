@@ -334,7 +334,6 @@ async fn ask(
     ticket: Ticket,
     call: LogCall<Purge>,
 ) -> Answered {
-    let sent = clock::now();
     let mut said = run(&mut caller, &keys, limit, (&call, clock.is_some())).await;
     // What a former master says of leases and members holds for nothing at the one that has taken over.
     if said.is_ok()
@@ -344,13 +343,16 @@ async fn ask(
         said = Err(error);
     }
     let answer = said.map(|(reply, time)| {
-        if let (Some(time), Some(shared)) = (time, clock) {
-            shared.positions().note_clock(time, sent);
+        if let (Some((said, at)), Some(shared)) = (time, clock) {
+            shared.positions().note_clock(said, at);
         }
         reply
     });
     (caller, ticket, answer)
 }
+
+/// What the server's clock said, and when that was here.
+type ClockReading = (Duration, Duration);
 
 /// The answer to a call, and what the server's clock says where that is asked. A member that may not ask for it would share nothing, and
 /// no message would say why: so its call fails.
@@ -359,7 +361,7 @@ async fn run(
     keys: &Keys,
     limit: Duration,
     (call, is_timed): (&LogCall<Purge>, bool),
-) -> Result<(LogReply<Purge>, Option<Duration>), CallError> {
+) -> Result<(LogReply<Purge>, Option<ClockReading>), CallError> {
     let (arguments, log) = (script::arguments(call), keys.log.as_str());
     let script: (&[&str], &[Vec<u8>]) = (&[&keys.hash, log], &arguments);
     let (said, time) = match call {

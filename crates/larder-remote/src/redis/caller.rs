@@ -17,6 +17,7 @@ use super::dial::Dial;
 use super::login::LoggedIn;
 use super::reply::time;
 use super::scan::{Lists, Scanner};
+use crate::clock;
 use crate::error::Failure;
 
 /// A script's keys, and its other arguments.
@@ -86,7 +87,8 @@ impl Caller {
         self.words(replies.into_iter().nth(1))
     }
 
-    /// Runs the script, and asks what the server's clock says after it, since 1970, in the same round trip.
+    /// Runs the script, and asks what the server's clock says after it, since 1970, in the same round trip. With it comes the middle between
+    /// the moments at which both were sent and answered, on the lease's clock.
     ///
     /// # Errors
     /// As for [`Caller::run`].
@@ -97,13 +99,15 @@ impl Caller {
         &mut self,
         script: Arguments<'_>,
         limit: Duration,
-    ) -> Result<(Vec<Vec<u8>>, Duration), CallError> {
+    ) -> Result<(Vec<Vec<u8>>, (Duration, Duration)), CallError> {
         let ready = self.ready(limit).await?;
+        let sent = clock::now();
         let replies = self.ask(ready, |run| vec![run, cmd("TIME")], script, limit).await?;
+        let middle = sent + clock::now().saturating_sub(sent) / 2;
         let mut replies = replies.into_iter();
         let words = self.words(replies.next())?;
         let said = replies.next().as_ref().and_then(time).ok_or_else(|| self.close(Failure::Malformed))?;
-        Ok((words, said))
+        Ok((words, (said, middle)))
     }
 
     /// What the server says of itself that was asked last.
