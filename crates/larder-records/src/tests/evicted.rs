@@ -1,4 +1,4 @@
-//! A Redis with room for a tenth of the records, and what is still there of what is asked for most.
+//! A Redis with room for a tenth of the records, and which of the most wanted ones it keeps.
 //!
 //! Two of them take the same requests. What a larder's memory serves never reaches Redis; one is told of it ([`Find::note_use_at`]), and
 //! the other is not. Redis counts uses by the second, so this takes a few.

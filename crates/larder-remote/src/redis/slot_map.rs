@@ -14,7 +14,8 @@ use crate::address::Address;
 
 /// The most nodes that there are within [`UNUSED_MIN`]. Keys of slots at further ones are misses.
 pub(crate) const NODES_MAX: usize = 250;
-/// A number is another node's after so long without slots. Whatever was under way to the former one is over long before.
+/// A number is another node's after so long without slots. Requests to the former one are over long before; a deletion may still wait in
+/// its queue, and follows its key from there.
 const UNUSED_MIN: Duration = Duration::from_secs(300);
 
 /// Who has each slot, in the words of one node: stretches, with their ends.

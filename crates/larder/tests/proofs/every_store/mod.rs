@@ -19,7 +19,7 @@ use larder_testkit::client::Request;
 use larder_testkit::redis::RedisServer;
 
 use crate::disks::purging;
-use crate::support::{Process, connect, get, until};
+use crate::support::{Process, connect, until};
 
 /// Of each disk, and of a directory of files: two of them go on a file system of [`Mounted`](crate::disks::mounted::Mounted).
 const SIZE: &str = "16MiB";
@@ -125,12 +125,8 @@ impl Stand {
     async fn start(&self) -> Process {
         let larder = Process::run_config(&self.config).await;
         if self.redis.is_some() {
-            until("it has a lease", async || {
-                let fleet = get(larder.admin, "/api/v1/fleet").await;
-                let fleet: serde_json::Value = serde_json::from_slice(&fleet.body).unwrap();
-                fleet["left_s"].as_f64().is_some_and(|left| left > 0.0)
-            })
-            .await;
+            until("it has a lease", async || larder.metrics().await.sum("larder_fleet_lease_seconds") > 0)
+                .await;
             // No sooner: what was stored before a purge that comes without a lease is in doubt.
             until("its purges are complete", async || {
                 let nothing = Request::new("POST", "/api/v1/purges", "localhost")
