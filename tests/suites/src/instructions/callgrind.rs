@@ -1,7 +1,7 @@
 //! A larder whose instructions are counted.
 //!
-//! In: the program and its config. Out: an address to ask, and at the end the number of instructions that all of its
-//! threads executed from the first to the last. Callgrind runs threads one at a time on a processor of its own making:
+//! In: the program and its config. Out: an address to ask, and the number of instructions that all of its threads
+//! executed between two moments. Callgrind runs threads one at a time on a processor of its own making:
 //! what it counts does not depend on other programs, but what larder does may, by the order in which things reach it.
 //! So whoever speaks to it waits until every thread of it sleeps ([`Idle`]): no answer or request comes while it still
 //! works on what came before, and each takes the same way. What has to be there all at once, a connection and its
@@ -22,13 +22,20 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
-use harness::children::{Server, sleeps};
+use harness::children::{Server, run_within, sleeps};
 
 /// Longest start.
 const READY_MAX: Duration = Duration::from_secs(60);
 
 /// Longest work on a single request.
 const WORK_MAX: Duration = Duration::from_secs(20);
+
+/// Longest wait for callgrind to do as it is told. It listens while larder works, and is interrupted where that sleeps.
+const TOLD_MAX: Duration = Duration::from_secs(20);
+
+/// What callgrind writes at the end, and when it is told to for the first time.
+const COUNT: &str = "callgrind.out";
+const DUMP: &str = "callgrind.out.1";
 
 /// Waits for a process to have nothing to do; shared with the origin, which is there before the process is.
 #[derive(Clone, Default)]
@@ -108,7 +115,7 @@ fn all_stop(pid: u32) -> Result<()> {
 pub(super) struct Counted {
     server: Server,
     pub(super) idle: Idle,
-    count: PathBuf,
+    folder: PathBuf,
 }
 
 impl Counted {
@@ -121,14 +128,15 @@ impl Counted {
         folder: &Path,
         idle: Idle,
     ) -> Result<Self> {
-        let (count, told) = (folder.join("callgrind.out"), folder.join("told"));
+        let told = folder.join("told");
         let mut server = Server::start(
             "larder under callgrind",
             Command::new("valgrind")
                 .env_clear()
                 .env("PATH", std::env::var_os("PATH").unwrap_or_default())
                 .args(["--command-line-only=yes", "--quiet", "--tool=callgrind"])
-                .arg(format!("--callgrind-out-file={}", count.display()))
+                .arg(format!("--callgrind-out-file={}", folder.join(COUNT).display()))
+                .arg(prefix(folder))
                 .arg(program)
                 .args(["run", "--workers", "1", "--listen", &listen.to_string(), "-c"])
                 .arg(config)
@@ -140,17 +148,36 @@ impl Counted {
             .wait_listening(READY_MAX)
             .with_context(|| fs::read_to_string(&told).unwrap_or_default().trim_end().to_owned())?;
         idle.pid.store(server.id(), Ordering::Relaxed);
-        Ok(Self { server, idle, count })
+        Ok(Self { server, idle, folder: folder.to_owned() })
     }
 
-    /// Ends it: the instructions of its whole life. Connections to it have to be closed, or it waits for them.
-    pub(super) fn end(mut self) -> Result<u64> {
-        self.idle.wait()?;
+    /// What comes from here on is counted, once every thread sleeps.
+    pub(super) fn begin(&self) -> Result<()> {
+        self.tell("zero")
+    }
+
+    /// The instructions since [`Self::begin`], once every thread sleeps.
+    pub(super) fn counted(&mut self) -> Result<u64> {
+        self.tell("dump")?;
         self.server.still_runs()?;
-        drop(self.server);
-        let count = fs::read_to_string(&self.count).context("callgrind left no count")?;
+        let count = fs::read_to_string(self.folder.join(DUMP)).context("callgrind left no count")?;
         total(&count).context("no total in callgrind's output")
     }
+
+    fn tell(&self, what: &str) -> Result<()> {
+        self.idle.wait()?;
+        let pid = format!("--pid={}", self.server.id());
+        let mut tell = Command::new("vgdb");
+        tell.arg(prefix(&self.folder)).args([&pid, what]).stdout(Stdio::null()).stderr(Stdio::null());
+        let status = run_within(&mut tell, TOLD_MAX)?;
+        ensure!(status.success(), "vgdb {what}: {status}");
+        Ok(())
+    }
+}
+
+/// Where valgrind listens for what it is told.
+fn prefix(folder: &Path) -> String {
+    format!("--vgdb-prefix={}", folder.join("vgdb").display())
 }
 
 /// The sum over everything that callgrind wrote.

@@ -1,7 +1,7 @@
 //! What is counted: the table of scenarios, and how one is played.
 //!
-//! In: a scenario and a number of requests. Out: the instructions that larder took for its start, for filling the
-//! cache, for that many requests and for its end. Every answer's status and body are checked, and how often the origin
+//! In: a scenario and a number of requests. Out: the instructions that larder took for that many requests, once
+//! it has started, the cache is full, and some were there before. Every answer's status and body are checked, and how often the origin
 //! was asked, so that no count is that of an error or of the wrong way.
 
 use std::fs;
@@ -235,8 +235,8 @@ fn browser() -> Vec<Field> {
     known.into_iter().chain(fields(more)).collect()
 }
 
-/// Instructions of one run with `requests` requests.
-pub(super) fn play(program: &Path, scenario: &Scenario, requests: u64) -> Result<u64> {
+/// Instructions of `counted` requests, after `before` others.
+pub(super) fn play(program: &Path, scenario: &Scenario, (before, counted): (u64, u64)) -> Result<u64> {
     let scratch = tempfile::tempdir()?;
     let idle = Idle::default();
     let content = scenario.page.map_or_else(|| body(scenario.bytes), |page| page.page(0));
@@ -247,7 +247,7 @@ pub(super) fn play(program: &Path, scenario: &Scenario, requests: u64) -> Result
     fs::write(&config, config_text(scenario, origin.address).context("the config")?)?;
     // The folder of files that a site of full.toml serves.
     fs::create_dir(scratch.path().join("public"))?;
-    let larder = Counted::start(program, &config, listen, scratch.path(), idle)?;
+    let mut larder = Counted::start(program, &config, listen, scratch.path(), idle)?;
 
     let expected = content.get(scenario.part.clone()).context("a part beyond the body")?;
     let hot = scenario.page.map_or_else(|| format!("{FOLDER}hot"), |page| page.target());
@@ -266,7 +266,10 @@ pub(super) fn play(program: &Path, scenario: &Scenario, requests: u64) -> Result
         larder.idle.wait()?;
         client.purge("before")?;
     }
-    for number in 0..requests {
+    for number in 0..before + counted {
+        if number == before {
+            larder.begin()?;
+        }
         // Of one length, so that the last is as much work as the first.
         let name = format!("{number:08}");
         if matches!(scenario.work, Work::Purge | Work::PurgeAndHit) {
@@ -283,11 +286,11 @@ pub(super) fn play(program: &Path, scenario: &Scenario, requests: u64) -> Result
             ensure!(answer.body == expected, "a wrong body of {} bytes", answer.body.len());
         }
     }
-    drop(client);
+    let instructions = larder.counted()?;
     let fragments = scenario.page.map_or(0, |page| page.fragments as u64);
-    let wanted = if misses { requests } else { 1 + fragments };
+    let wanted = if misses { before + counted } else { 1 + fragments };
     ensure!(origin.asked() == wanted, "the origin was asked {} times, not {wanted}", origin.asked());
-    larder.end()
+    Ok(instructions)
 }
 
 /// What the origin answers: for pages and fragments what they are, else this body, each with these fields.

@@ -24,7 +24,7 @@ use crate::support::{BOUND, Process, config, connect, within, written};
 
 const VISITORS: u64 = 1000;
 const CLIENTS: u64 = 32;
-const REQUESTS: u64 = 20_000;
+const REQUESTS: u64 = 8000;
 /// On a machine that is busy there are fewer requests.
 const TIME_MAX: Duration = Duration::from_secs(20);
 /// Requests for one page in a row, by one visitor.
