@@ -69,7 +69,7 @@ pub use value::lifetimes::Lifetimes;
 pub use value::matching::ValueMatch;
 pub use value::media::{BareMediaType, MediaPattern, MediaType};
 pub use value::mode::FileMode;
-pub use value::name::{CookieName, MemberName, Name, ParameterName, RedisName};
+pub use value::name::{CookieName, MemberName, Name, ParameterName, RedisName, RuleName};
 pub use value::name_server::NameServer;
 pub use value::path::{AccessLog, Directory, ExistingFile};
 pub use value::percent::Percent;

@@ -111,6 +111,14 @@ impl<'a> Reading<'a> {
         }
     }
 
+    /// The number of the line of `place`, from 1; `None` for what a flag says.
+    pub(crate) fn line(&self, place: &Position) -> Option<usize> {
+        match place {
+            Position::Text(range) => Some(self.source.position(range.start).0),
+            Position::Flag(_) => None,
+        }
+    }
+
     /// The line of `place`, for problems that point to a second place.
     pub(crate) fn line_of(&self, place: &Position) -> String {
         match place {

@@ -173,6 +173,10 @@ impl RuleNumber {
 pub struct RuleSettings {
     /// Its number.
     pub number: RuleNumber,
+    /// What it is called wherever rules are told apart; `(site)` for what holds where no rule matches.
+    pub label: Arc<str>,
+    /// Where it stands in the config, as a line from 1.
+    pub line: Option<usize>,
     /// `cache = "auto"`; with `false` requests are passed on and nothing is stored or looked up.
     pub cache: bool,
     /// Lifetimes and guards.

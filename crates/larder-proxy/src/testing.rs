@@ -47,6 +47,8 @@ pub(crate) fn stored_head(target: &'static str, fields: &[(&'static str, &str)])
 pub(crate) fn rule(store: &Arc<Store>) -> RuleSettings {
     RuleSettings {
         number: RuleNumber::unique(),
+        label: "a rule".into(),
+        line: None,
         cache: true,
         policy: CachePolicy::default(),
         store_id: CacheId::default(),

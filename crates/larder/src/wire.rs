@@ -48,6 +48,9 @@ use store::{DraftStore, KnownStore, StoreError, Surroundings};
 pub(crate) use store::{RemoteTier, unusable_directories};
 pub(crate) use values::memcached;
 
+/// What takes the place of a rule's label: what holds where no rule of a site matches.
+const OF_THE_SITE: &str = "(site)";
+
 /// Why a checked config cannot be put to work.
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
@@ -315,10 +318,16 @@ impl Wiring {
     ) -> SiteSettings {
         let name: Arc<str> = site.hosts.first().map_or("*", |host| host.as_str()).into();
         let site_fields = SiteFields::by(config, site);
-        let resolved = |rule| {
-            let resolved = Settings::resolve(rule, &site.settings, &config.defaults.settings);
-            Arc::new(self.rule(of_versions, resolved, &site_fields, draft))
+        let resolved = |rule: Option<(&larder_config::Rule, String)>| {
+            let own = rule.as_ref().map(|(rule, _)| &rule.settings);
+            let resolved = Settings::resolve(own, &site.settings, &config.defaults.settings);
+            let called = match rule {
+                Some((rule, label)) => (label, rule.line),
+                None => (OF_THE_SITE.to_owned(), None),
+            };
+            Arc::new(self.rule(called, of_versions, resolved, &site_fields, draft))
         };
+        let labeled = site.rules.iter().zip(site.labels());
         SiteSettings {
             route: self.metrics.route(&name),
             name,
@@ -330,7 +339,7 @@ impl Wiring {
             root: site.root.as_ref().map(|root| root.0.clone()),
             websocket: site.websocket,
             purge: access(config.purge(site)),
-            rules: site.rules.iter().map(|rule| (rule_match(rule), resolved(Some(&rule.settings)))).collect(),
+            rules: labeled.map(|(rule, label)| (rule_match(rule), resolved(Some((rule, label))))).collect(),
             otherwise: resolved(None),
         }
     }
@@ -348,6 +357,7 @@ impl Wiring {
 
     fn rule(
         &self,
+        (label, line): (String, Option<usize>),
         of_versions: &Config,
         resolved: Resolved,
         site_fields: &SiteFields,
@@ -362,6 +372,8 @@ impl Wiring {
         };
         RuleSettings {
             number: RuleNumber::unique(),
+            label: label.into(),
+            line,
             cache: resolved.cache == CacheMode::Auto,
             store,
             store_id,

@@ -15,7 +15,7 @@ mod fragments;
 mod hosts;
 mod keys;
 mod layers;
-mod names;
+pub(crate) mod names;
 mod origin;
 pub(crate) mod patterns;
 mod purge;

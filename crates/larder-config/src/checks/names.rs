@@ -1,12 +1,13 @@
-//! Names of origins and stores: every one that is used is declared, and what is declared is used.
+//! Names of origins and stores: every one that is used is declared, and what is declared is used. Names of rules: each once in a site.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use crate::document::Table;
+use crate::document::{Position, Table};
 use crate::reading::{At, Reading, nearest, tables};
 
 use crate::sections::store::DEFAULT_STORE;
-use crate::value::name::Name;
+use crate::value::name::{Name, RuleName};
 
 /// The most names that a hint lists.
 const HINT_NAMES_MAX: usize = 8;
@@ -40,6 +41,28 @@ pub(crate) fn check(table: &Table, reading: &mut Reading<'_>) {
             let problem =
                 reading.problem(&entry.place, &At::Key(&at, &entry.name), "it is not used by any site");
             reading.warn(problem);
+        }
+    }
+}
+
+/// Refuses a name that an earlier one of these rules has.
+pub(crate) fn check_rules(rules: &[&Table], list: &At<'_>, reading: &mut Reading<'_>) {
+    let mut seen: HashMap<String, (usize, Position)> = HashMap::new();
+    for (index, rule) in rules.iter().enumerate() {
+        let Some((name, place, _)) = reading.located::<RuleName>(rule, "name").into_iter().next() else {
+            continue;
+        };
+        match seen.entry(name.as_str().to_owned()) {
+            Entry::Vacant(free) => {
+                free.insert((index, place));
+            }
+            Entry::Occupied(taken) => {
+                let (first, earlier) = taken.get();
+                let said =
+                    format!("rule[{first}] ({}) is named \"{name}\" already", reading.line_of(earlier));
+                let problem = reading.problem(&place, &At::Key(&At::Item(list, index), "name"), said);
+                reading.refuse(problem.hint("a name tells a rule from all others of its site"));
+            }
         }
     }
 }

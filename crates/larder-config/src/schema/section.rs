@@ -3,7 +3,8 @@
 //! Each key is a line: `name as "key": Type = default, in low ..= high, why "reason";` below its doc sentence. The
 //! default is TOML (`"30s"`, `true`), or words in parentheses where it is worked out elsewhere, or `required`, or
 //! left out where the type can be absent. From this come the public struct with its docs, the reader, the names for
-//! hints, and the description behind the reference and the JSON Schema. Each `flatten` adds another section's keys.
+//! hints, and the description behind the reference and the JSON Schema. Each `flatten` adds another section's keys, and
+//! `line` a field for the line on which the table begins.
 
 macro_rules! section {
     (
@@ -15,6 +16,7 @@ macro_rules! section {
                     $(, in $low:literal ..= $high:literal)?, why $why:literal;
             )*
             $(flatten $flat:ident : $flat_type:ty, $flat_doc:literal;)*
+            $(line $line:ident, $line_doc:literal;)?
         }
     ) => {
         $(#[doc = $about])+
@@ -22,6 +24,7 @@ macro_rules! section {
         $visible struct $name {
             $($(#[doc = $doc])+ pub $field: $type,)*
             $(#[doc = $flat_doc] pub $flat: $flat_type,)*
+            $(#[doc = $line_doc] pub $line: Option<usize>,)?
         }
 
         impl $crate::schema::Section for $name {
@@ -63,6 +66,7 @@ macro_rules! section {
                         $crate::schema::section::bounds!($($low $high)?),
                     ),)*
                     $($flat: <$flat_type as $crate::schema::Section>::read_keys(table, at, reading),)*
+                    $($line: reading.line(&table.place),)?
                 };
                 $crate::schema::Consistent::check(&section, table, at, reading);
                 section

@@ -1,5 +1,7 @@
 //! A site: its hosts, where its responses come from, and its rules.
 
+use std::collections::HashMap;
+
 use crate::checks;
 use crate::document::{Table, Value};
 use crate::reading::{At, Reading, tables};
@@ -36,6 +38,20 @@ section! {
     }
 }
 
+impl Site {
+    /// What its rules are called, in their order: no two alike.
+    pub fn labels(&self) -> Vec<String> {
+        let mut labels: Vec<String> = Vec::with_capacity(self.rules.len());
+        let mut seen: HashMap<String, usize> = HashMap::new();
+        for label in self.rules.iter().map(Rule::label) {
+            let times = seen.entry(label.clone()).or_default();
+            *times += 1;
+            labels.push(if *times == 1 { label } else { format!("{label} ({times})") });
+        }
+        labels
+    }
+}
+
 impl Consistent for Site {
     fn check(&self, table: &Table, at: &At<'_>, reading: &mut Reading<'_>) {
         if let Some(node) = table.get("hosts")
@@ -61,6 +77,7 @@ impl Consistent for Site {
             }
         }
         let rules = tables(table, "rule");
+        checks::names::check_rules(&rules, &At::Key(at, "rule"), reading);
         if self.rules.len() == rules.len() {
             checks::patterns::check(&self.rules, table, at, reading);
         }

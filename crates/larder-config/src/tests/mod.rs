@@ -13,6 +13,7 @@ mod origins;
 mod properties;
 mod purges;
 mod redis;
+mod rules;
 mod settings;
 mod stores;
 mod values;

@@ -1,4 +1,4 @@
-//! Names: of origins and stores, of cookies, of query parameters.
+//! Names: of origins, stores and rules, of cookies, of query parameters.
 
 use std::fmt;
 
@@ -43,11 +43,25 @@ name! {
         about: "One to 64 letters, digits, `-`, `_` and `.`.",
         pattern: Some("^[A-Za-z0-9._-]{1,64}$"),
     },
-    |text| {
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-        let fits = (1..=64).contains(&text.len()) && text.bytes().all(is_plain);
-        fits.then_some(()).ok_or_else(|| Some("1 to 64 letters, digits, \"-\", \"_\" and \".\"".to_owned()))
-    }
+    is_plain_name
+}
+
+fn is_plain_name(text: &str) -> Result<(), Option<String>> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let fits = (1..=64).contains(&text.len()) && text.bytes().all(is_plain);
+    fits.then_some(()).ok_or_else(|| Some("1 to 64 letters, digits, \"-\", \"_\" and \".\"".to_owned()))
+}
+
+name! {
+    /// The name of a rule.
+    RuleName,
+    Text {
+        noun: "a name",
+        examples: r#""assets", "blog-pages""#,
+        about: "One to 64 letters, digits, `-`, `_` and `.`.",
+        pattern: Some("^[A-Za-z0-9._-]{1,64}$"),
+    },
+    is_plain_name
 }
 
 name! {

@@ -68,6 +68,12 @@ pub struct Route {
     pub canonical_path: String,
     /// The number of the first rule that matches, from 1; null where none does.
     pub rule: Option<usize>,
+    /// What it is called: its name, or its first pattern and how many more it has; `(site)` where none matches.
+    #[serde(default)]
+    pub label: String,
+    /// The line of the config on which it begins; null where none matches, or where there is no file.
+    #[serde(default)]
+    pub line: Option<usize>,
     /// What that rule asks for; empty where it takes every request.
     pub conditions: Vec<String>,
     /// The rules before it, which do not match; all of them where none does.
@@ -116,6 +122,12 @@ pub struct OriginServer {
 pub struct PassedOver {
     /// From 1.
     pub rule: usize,
+    /// What it is called.
+    #[serde(default)]
+    pub label: String,
+    /// The line of the config on which it begins.
+    #[serde(default)]
+    pub line: Option<usize>,
     /// What it asks for.
     pub conditions: Vec<String>,
 }

@@ -36,12 +36,19 @@ pub(super) fn told(plan: &Plan, site: &Site, settings: &Arc<RuleSettings>, head:
         host_pattern: exact.or_else(|| patterns.iter().filter(covers).max_by_key(|p| p.len())).cloned(),
         canonical_path: head.target.canonical_path().unwrap_or_default().into_owned(),
         rule: place.map(|place| place + 1),
+        label: settings.label.to_string(),
+        line: settings.line,
         conditions: place
             .and_then(|place| rules.get(place))
             .map(|(rule, _)| conditions(rule))
             .unwrap_or_default(),
         passed_over: before
-            .map(|(place, (rule, _))| PassedOver { rule: place + 1, conditions: conditions(rule) })
+            .map(|(place, (rule, settings))| PassedOver {
+                rule: place + 1,
+                label: settings.label.to_string(),
+                line: settings.line,
+                conditions: conditions(rule),
+            })
             .collect(),
         rules: rules.len(),
         cache: settings.cache,

@@ -444,7 +444,9 @@ async fn rule_and_key_are_told_part_by_part() {
     assert_eq!(route.host_pattern.as_deref(), Some("*.example.com"));
     assert_eq!((route.canonical_path.as_str(), route.rule, route.rules), ("/keyed", Some(2), 4));
     assert_eq!(route.conditions, ["path /keyed*"]);
-    assert_eq!(route.passed_over, [PassedOver { rule: 1, conditions: vec!["path /off*".to_owned()] }]);
+    let [passed] = route.passed_over.as_slice() else { panic!("{:?}", route.passed_over) };
+    assert_eq!((route.label.as_str(), passed.label.as_str(), passed.line), ("a rule", "a rule", None));
+    assert_eq!((passed.rule, passed.conditions.as_slice()), (1, &["path /off*".to_owned()][..]));
     let key = told.key.unwrap();
     assert_eq!((key.dropped_parameters, key.reordered), (vec!["utm_x=2".to_owned()], true));
     let parts: Vec<_> = key.parts.iter().map(|part| (part.name.as_str(), part.value.as_deref())).collect();

@@ -10,14 +10,14 @@ use larder_cache::{CachePolicy, ExchangeTimes, Storability, StoredHead};
 use larder_disk::engine::{Disk, DiskSettings, DiskSize};
 use larder_disk::{Disks, Layout};
 use larder_http::time::Clock;
-use larder_observe::{CacheId, Label as _, RouteId};
+use larder_observe::{Label as _, RouteId};
 use larder_store::{MemoryStoreSettings, Store, StoredBody, StoredResponse};
 
 use super::*;
 use crate::invalidation::InvalidationKind;
 use crate::key;
 use crate::purges::{AuditEntry, Dialect, Order, PurgeError, Sender};
-use crate::settings::{FieldEdits, KeySettings, QueryParts, RuleNumber, RuleSettings, SiteSettings};
+use crate::settings::{KeySettings, QueryParts, RuleSettings, SiteSettings};
 
 pub(super) struct Fixture {
     pub(super) worker: Arc<Worker>,
@@ -67,26 +67,7 @@ impl Fixture {
             cookies: vec!["lang".to_owned()],
             ..KeySettings::default()
         };
-        let rule = RuleSettings {
-            number: RuleNumber::unique(),
-            cache: true,
-            policy: CachePolicy::default(),
-            store_id: CacheId::default(),
-            store: Arc::clone(&stores[0].1),
-            store_from: Default::default(),
-            places: Vec::new(),
-            refresh_ahead: false,
-            invalidate: Some(Default::default()),
-            collapse_wait: None,
-            min_uses: 1,
-            fetches_heads: true,
-            versions: None,
-            key,
-            debug: false,
-            request: FieldEdits::default(),
-            response: FieldEdits::default(),
-            fragments: Arc::default(),
-        };
+        let rule = RuleSettings { key, ..crate::testing::rule(&stores[0].1) };
         let site = SiteSettings {
             name: "example.com".into(),
             route: RouteId::default(),

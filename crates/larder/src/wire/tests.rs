@@ -227,6 +227,20 @@ place = []
 }
 
 #[test]
+fn each_rule_is_called_what_its_config_calls_it() {
+    let config = config_of(
+        "[[site.rule]]\nname = \"blog\"\npath = \"/blog/*\"\n[[site.rule]]\npath = [\"/a\", \"/b\"]",
+    );
+    let metrics = Metrics::new(1, larder_proxy::vocabulary(), Clock::default().now().wall, "test");
+    let (settings, _draft) = wiring(metrics).draft(&config, &Shares::unlimited()).unwrap();
+    let site = &settings.sites[0];
+    let called = |rule: &Arc<RuleSettings>| (rule.label.to_string(), rule.line);
+    let rules: Vec<_> = site.rules.iter().map(|(_, rule)| called(rule)).collect();
+    assert_eq!(rules, [("blog".to_owned(), Some(5)), ("/a +1".to_owned(), Some(8))]);
+    assert_eq!(called(&site.otherwise), ("(site)".to_owned(), None));
+}
+
+#[test]
 fn values_are_for_the_hosts_of_the_sites_that_use_their_store() {
     let text = "[stores.values]\nmemcached = [\"127.0.0.1:1\"]\n[origins.a]\nservers = \"http://127.0.0.1:1\"\n\
                 [[site]]\nhosts = [\"one.example\"]\norigin = \"a\"\n[[site.rule]]\npath = \"/f/*\"\nstore = \"values\"\n\

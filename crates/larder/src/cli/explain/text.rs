@@ -59,6 +59,15 @@ fn request(out: &mut Columns, of: &Explanation) {
     }
 }
 
+/// What a rule is called and where it stands; nothing where an older larder does not say so.
+fn called(label: &str, line: Option<usize>) -> String {
+    match line {
+        _ if label.is_empty() => String::new(),
+        Some(line) => format!(" ({label}, line {line})"),
+        None => format!(" ({label})"),
+    }
+}
+
 fn route(out: &mut Columns, route: &Route) {
     out.part("Site and rule");
     let by = match &route.host_pattern {
@@ -72,13 +81,17 @@ fn route(out: &mut Columns, route: &Route) {
         conditions => conditions.join(", "),
     };
     let rule = match (route.rule, route.rules) {
-        (Some(rule), rules) => format!("{rule} of {rules}: {}", all(&route.conditions)),
+        (Some(rule), rules) => {
+            let called = called(&route.label, route.line);
+            format!("{rule} of {rules}{called}: {}", all(&route.conditions))
+        }
         (None, 0) => "none: the site has no rules".to_owned(),
         (None, rules) => format!("none of {rules} matches: the site's own settings hold"),
     };
     out.row("rule", &rule);
     for passed in &route.passed_over {
-        out.row("passed over", &format!("rule {}: {}", passed.rule, all(&passed.conditions)));
+        let called = called(&passed.label, passed.line);
+        out.row("passed over", &format!("rule {}{called}: {}", passed.rule, all(&passed.conditions)));
     }
     if let Some(why) = &route.websocket {
         out.row("websocket", &cited(why));

@@ -89,8 +89,15 @@ fn hit() -> Explanation {
             host_pattern: Some("a.example".to_owned()),
             canonical_path: "/x".to_owned(),
             rule: Some(2),
+            label: "things".to_owned(),
+            line: Some(17),
             conditions: vec!["path /x*".to_owned(), "method GET".to_owned()],
-            passed_over: vec![PassedOver { rule: 1, conditions: vec!["path /y*".to_owned()] }],
+            passed_over: vec![PassedOver {
+                rule: 1,
+                label: "/y*".to_owned(),
+                line: Some(9),
+                conditions: vec!["path /y*".to_owned()],
+            }],
             rules: 3,
             cache: true,
             origin: Some("app".to_owned()),
@@ -148,8 +155,8 @@ fn a_hit_is_told_in_the_order_of_its_decision() {
 1  Site and rule
    site          a.example, by its host a.example
    path          /x
-   rule          2 of 3: path /x*, method GET
-   passed over   rule 1: path /y*
+   rule          2 of 3 (things, line 17): path /x*, method GET
+   passed over   rule 1 (/y*, line 9): path /y*
    origin        app
 
 2  Cache key [RFC 9111 2]
