@@ -124,20 +124,28 @@ async fn a_variant_miss_is_explained_with_all_variants() {
 
 const RULES: &str = "hosts = [\"a.test\", \"*.b.test\"]\n\
     [[site.rule]]\npath = \"/off*\"\ncache = \"off\"\n\
-    [[site.rule]]\npath = [\"/x*\"]\nkey = { query = \"no-tracking\", cookies = [\"lang\"] }\n";
+    [[site.rule]]\nname = \"x\"\npath = [\"/x*\"]\nkey = { query = \"no-tracking\", cookies = [\"lang\"] }\n";
 
 #[tokio::test]
 async fn a_config_is_explained_without_a_larder() {
     let origin = Origin::simple(vec![cacheable("/x?a=2", 10)]).unwrap();
     let (_directory, path) = written(&config(&origin.url(), "", RULES));
+    let lines: Vec<usize> = (1..)
+        .zip(std::fs::read_to_string(&path).unwrap().lines())
+        .filter_map(|(number, line)| (line == "[[site.rule]]").then_some(number))
+        .collect();
     let path = path.to_str().unwrap();
     let url = "http://www.b.test/x?utm_source=1&a=2";
     let text = explained(&[url, "-c", path, "-H", "Cookie: lang=de"]).await;
+    let (taken, passed) = (
+        format!("2 of 2 (x, line {}): path /x*", lines[1]),
+        format!("rule 1 (/off*, line {}): path /off*", lines[0]),
+    );
     let parts = [
         "from the config alone",
         "by its host *.b.test",
-        "2 of 2: path /x*",
-        "rule 1: path /off*",
+        &taken,
+        &passed,
         "cookie lang   de",
         "utm_source=1: not in the key",
         "It will be stored",
@@ -147,6 +155,8 @@ async fn a_config_is_explained_without_a_larder() {
     let told = json(&["http://a.test/off/1", "-c", path]).await;
     assert_eq!((&told["decision"]["verdict"], &told["key"]), (&Value::from("pass"), &Value::Null));
     assert_eq!(told["request"]["running"], false);
+    let route = &told["route"];
+    assert_eq!((&route["label"], &route["line"]), (&Value::from("/off*"), &Value::from(lines[0])));
 }
 
 #[tokio::test]
