@@ -3,8 +3,7 @@
 //! In: the scenarios of `scenario.rs`, and the figures in bench/instructions.json. Out: a table of both; a scenario
 //! that is further than its margin ([`MARGIN_PERCENT`]) from its committed figure fails, below it as well: a win that nobody writes
 //! down is room for a later loss that nobody sees. Only requests count: not the start, the first requests and the end.
-//! Counts follow from the compiler and the
-//! processor. Where one of these is another than the figures were taken with, the table is for reading, and the
+//! Counts follow from the compiler and the processor. Where one of these is another than the figures were taken with, the table is for reading, and the
 //! closing line says NOT JUDGED. A refresh belongs in the commit that changed the compiler. The versions of C's
 //! library and of valgrind move them little, so they do not end the gate; a failure names them where they differ. The
 //! release profile is counted: CI builds it anyway, for the commands of the README, while the one with link-time
