@@ -6,6 +6,7 @@
 
 mod figures;
 mod pages;
+mod rules;
 
 use std::collections::BTreeMap;
 
@@ -14,8 +15,10 @@ use larder_observe::{Count, Snapshot};
 use serde::Serialize;
 
 use crate::health::Health;
+use figures::ratio;
 pub use figures::{Counts, LatencyStats};
 pub use pages::PageStats;
+pub use rules::RuleStats;
 
 /// Everything that `/stats` shows.
 #[derive(Clone, Debug, Serialize)]
@@ -50,6 +53,8 @@ pub struct Stats {
     pub collapse_wait: LatencyStats,
     /// By site.
     pub sites: Vec<SiteStats>,
+    /// By rule; those that have had a request.
+    pub rules: Vec<RuleStats>,
     /// By store.
     pub stores: Vec<StoreStats>,
     /// By origin.
@@ -233,10 +238,6 @@ fn hits(lookups: &[Count]) -> (u64, u64) {
     (hits, total(lookups))
 }
 
-fn ratio((part, whole): (u64, u64)) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
-}
-
 impl Stats {
     /// What the counters know at `now`. Listeners, connections, refusals, tiers, evictions, the origins' requests in
     /// flight and failures, and the log are left empty.
@@ -261,6 +262,7 @@ impl Stats {
             latency: snapshot.latency.iter().map(|(served, histogram)| (*served, histogram.into())).collect(),
             collapse_wait: (&snapshot.lock_wait).into(),
             sites,
+            rules: rules::rules(snapshot),
             stores: snapshot.caches.iter().map(StoreStats::from).collect(),
             origins: snapshot.origins.iter().map(OriginStats::from).collect(),
             pages: snapshot.into(),
@@ -337,6 +339,7 @@ impl From<&larder_observe::OriginSnapshot> for OriginStats {
 mod tests {
     use super::*;
     use http::{Method, StatusCode};
+    use larder_http::fields::cache_status::RequestResult;
     use larder_observe::{Label, Metrics, PageHow, Served, Vocabulary};
     use std::time::Duration;
 
@@ -358,18 +361,21 @@ mod tests {
         let metrics = Metrics::new(1, vocabulary, WallTime::from_secs(10), "1.2.3");
         let (site, store, origin) = (metrics.route("shop"), metrics.cache("default"), metrics.origin("app"));
         let worker = metrics.worker(0);
-        worker.request(site, &Method::GET, StatusCode::OK);
-        worker.request(site, &Method::HEAD, StatusCode::OK);
-        worker.request(site, &Method::GET, StatusCode::NOT_FOUND);
-        worker.delivered(site, Served::Hit, Duration::from_millis(1), 10, true);
-        (0..3).for_each(|_| worker.hit(store));
-        worker.forwarded(store, &Reason(0));
-        worker.collapsed(store, Duration::from_millis(3));
-        worker.origin_answered(origin, Duration::from_millis(4));
+        let counted = (site, metrics.rule("shop", "/blog/*", store));
+        let rule = counted.1;
+        worker.request(counted, &Method::GET, StatusCode::OK, RequestResult::Memory);
+        worker.request(counted, &Method::HEAD, StatusCode::OK, RequestResult::Disk);
+        worker.request(counted, &Method::GET, StatusCode::NOT_FOUND, RequestResult::Stale);
+        worker.request(counted, &Method::GET, StatusCode::OK, RequestResult::Joined);
+        worker.delivered(counted, Served::Hit, Duration::from_millis(1), 10, true);
+        worker.forwarded(rule, &Reason(0));
+        worker.not_stored(rule, &Reason(1));
+        worker.collapsed(Duration::from_millis(3));
+        worker.origin_answered(origin, rule, Duration::from_millis(4));
         worker.page(site, PageHow::Open);
         worker.page(metrics.route("docs"), PageHow::Open);
-        worker.fragment_hits(store, 1);
-        worker.fragment_hits(metrics.cache("big"), 1);
+        worker.fragment_hits(rule, 1);
+        worker.fragment_hits(metrics.rule("shop", "/blog/*", metrics.cache("big")), 1);
         worker.fragment_failed(&Reason(1));
         worker.fragment_cookies_dropped(3);
         worker.page_waited(Duration::from_millis(5));
@@ -395,15 +401,24 @@ mod tests {
             ("/version", serde_json::json!("1.2.3")),
             ("/health", serde_json::json!("ok")),
             ("/uptime_seconds", serde_json::json!(2.0)),
-            ("/requests", serde_json::json!(3)),
+            ("/requests", serde_json::json!(4)),
             ("/hit_ratio", serde_json::json!(0.75)),
             ("/saved", serde_json::json!(4)),
             ("/hits", serde_json::json!(3)),
             ("/collapsed", serde_json::json!(1)),
             ("/sites/0/name", serde_json::json!("shop")),
-            ("/sites/0/by_method", serde_json::json!({"GET": 2, "HEAD": 1})),
-            ("/sites/0/by_code_class", serde_json::json!({"2xx": 2, "4xx": 1})),
+            ("/sites/0/by_method", serde_json::json!({"GET": 3, "HEAD": 1})),
+            ("/sites/0/by_code_class", serde_json::json!({"2xx": 3, "4xx": 1})),
             ("/sites/0/body_bytes", serde_json::json!(10)),
+            ("/rules/0/site", serde_json::json!("shop")),
+            ("/rules/0/rule", serde_json::json!("/blog/*")),
+            ("/rules/0/requests", serde_json::json!(4)),
+            ("/rules/0/hit_ratio", serde_json::json!(0.75)),
+            ("/rules/0/results", serde_json::json!({"memory": 1, "disk": 1, "stale": 1, "joined": 1})),
+            ("/rules/0/forwarded", serde_json::json!({"uri-miss": 1})),
+            ("/rules/0/body_bytes", serde_json::json!({"store": 10})),
+            ("/rules/0/not_stored", serde_json::json!({"stale": 1})),
+            ("/rules/0/origin_mean", serde_json::json!(0.004)),
             ("/stores/0/lookups", serde_json::json!({"hit": 3, "uri-miss": 1, "stale": 0})),
             ("/stores/0/tiers/0/max_bytes", serde_json::json!(3)),
             ("/stores/0/tiers/0/high_water_bytes", serde_json::json!(2)),
@@ -427,6 +442,7 @@ mod tests {
         ] {
             assert_eq!(json.pointer(pointer), Some(&expected), "{pointer}");
         }
+        assert_eq!(stats.rules.len(), 1, "a rule with two stores is one");
     }
 
     #[test]

@@ -154,10 +154,12 @@ impl AssemblySnapshot {
 
 #[cfg(test)]
 mod tests {
+    use larder_http::fields::cache_status::RequestResult;
     use larder_http::time::WallTime;
 
     use super::*;
     use crate::metrics::Metrics;
+    use crate::names::RuleId;
 
     macro_rules! label {
         ($name:ident, $tokens:expr) => {
@@ -195,11 +197,12 @@ mod tests {
     #[test]
     fn pages_and_fragments_are_summed_over_workers_by_their_words() {
         let metrics = metrics();
-        let (site, store) = (metrics.route("shop"), metrics.cache("default"));
+        let site = metrics.route("shop");
+        let rule = metrics.rule("shop", "(site)", metrics.cache("default"));
         for worker in [metrics.worker(0), metrics.worker(1)] {
             worker.page(site, PageHow::Whole);
-            worker.fragment_hits(store, 1);
-            worker.fragment_forwarded(store, &Forward(1));
+            worker.fragment_hits(rule, 1);
+            worker.fragment_forwarded(rule, &Forward(1));
             worker.fragment_failed(&Failure(3));
             worker.fragment_cookies_dropped(2);
             worker.page_waited(Duration::from_millis(40));
@@ -253,7 +256,8 @@ mod tests {
     #[test]
     fn a_site_without_pages_has_no_line_of_them() {
         let metrics = metrics();
-        metrics.worker(0).request(metrics.route("plain"), &http::Method::GET, http::StatusCode::OK);
+        let (counted, result) = ((metrics.route("plain"), RuleId::default()), RequestResult::Own);
+        metrics.worker(0).request(counted, &http::Method::GET, http::StatusCode::OK, result);
         assert!(!exposed(&metrics).contains("larder_pages_total{"));
     }
 

@@ -113,6 +113,27 @@ families! {
     NOT_STORED = "larder_not_stored_total" Counter "responses" ["reason"]
         "Responses that were not stored, by reason."
         "Why the hit ratio is not higher: the reasons are those of the log and of `Cache-Status`.";
+    RULE_REQUESTS = "larder_rule_requests_total" Counter "requests" ["site", "rule", "result"]
+        "Requests answered, by rule and by who answered them."
+        "`memory`, `disk`, `file` and `remote` are fresh hits by where the bytes came from, `stale` ones that were not fresh. `joined` waited for another request's fetch, `asked` went to the origin, `own` is larder's answer. Together they are all requests but those in `larder_requests_refused_total`.";
+    RULE_FORWARDED = "larder_rule_forwarded_total" Counter "requests" ["site", "rule", "status"]
+        "Requests that were no hit, by rule and by the reason."
+        "Which rule costs the hit ratio, and why. The words are those of `larder_cache_lookups_total`.";
+    RULE_BYTES = "larder_rule_body_bytes_total" Counter "bytes" ["site", "rule", "from"]
+        "Response body bytes handed to the kernel, by rule and by where they came from."
+        "`store`, `origin` (also by another request's fetch) and `own`: what the origin would have sent without a cache.";
+    RULE_STORED = "larder_rule_stored_total" Counter "responses" ["site", "rule"]
+        "Responses stored, by rule."
+        "The rate of fills of each rule.";
+    RULE_NOT_STORED = "larder_rule_not_stored_total" Counter "responses" ["site", "rule", "reason"]
+        "Responses that were not stored, by rule and reason."
+        "Which rule's responses cannot be stored, and why.";
+    RULE_ORIGIN_ANSWERS = "larder_rule_origin_answers_total" Counter "answers" ["site", "rule"]
+        "Final heads of origins, by the rule of the request that they were asked for."
+        "Beside the requests of the rule it shows how many of them the origin was spared.";
+    RULE_ORIGIN_SECONDS = "larder_rule_origin_seconds_total" Counter "seconds" ["site", "rule"]
+        "Time from asking an origin to its final head, by rule."
+        "Divided by the answers it is the mean time that a hit of the rule saves the origin.";
     LET_GO = "larder_slow_readers_total" Counter "responses" ["outcome"]
         "Responses whose client read a large body so slowly that its store let go of it."
         "`resumed` ones went on from a new fetch of the rest; `cut` ones could not: no strong `ETag`, or an origin that answers no ranges.";

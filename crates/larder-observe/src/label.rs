@@ -146,9 +146,39 @@ pub enum Served {
     Local,
 }
 
+impl Served {
+    pub(crate) fn bytes_from(self) -> BytesFrom {
+        match self {
+            Self::Hit => BytesFrom::Store,
+            Self::Forwarded => BytesFrom::Origin,
+            Self::Local => BytesFrom::Own,
+        }
+    }
+}
+
 impl Label for Served {
     const NAME: &'static str = "served";
     const TOKENS: &'static [&'static str] = &["hit", "forwarded", "local"];
+
+    fn index(&self) -> usize {
+        *self as usize
+    }
+}
+
+/// From where the bytes of a response came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BytesFrom {
+    /// A store: hits.
+    Store,
+    /// An origin, for this request or for another one.
+    Origin,
+    /// larder itself.
+    Own,
+}
+
+impl Label for BytesFrom {
+    const NAME: &'static str = "from";
+    const TOKENS: &'static [&'static str] = &["store", "origin", "own"];
 
     fn index(&self) -> usize {
         *self as usize

@@ -22,12 +22,13 @@ mod metrics;
 mod names;
 mod process;
 mod reference;
+mod rules;
 mod snapshot;
 mod sums;
 mod worker;
 
 pub use access_log::{
-    AccessLog, AccessLogOptions, Ending, Format, LogLine, LogRecord, LogTarget, PageEnding, Text,
+    AccessLog, AccessLogOptions, Ending, Format, LogLine, LogRecord, LogTarget, LoggedRule, PageEnding, Text,
 };
 pub use assembly::{AssemblySnapshot, PageHow};
 pub use diagnostics::{Diagnostics, Level};
@@ -35,10 +36,11 @@ pub use error::ObserveError;
 pub use exposition::{Exposition, Samples, Value};
 pub use family::{Family, Kind};
 pub use histogram::{Histogram, HistogramSnapshot};
-pub use label::{CodeClass, Label, MethodLabel, Served, Vocabulary};
+pub use label::{BytesFrom, CodeClass, Label, MethodLabel, Served, Vocabulary};
 pub use metrics::Metrics;
-pub use names::{CacheId, OriginId, RouteId};
+pub use names::{CacheId, OriginId, RouteId, RuleId};
 pub use reference::{CountedElsewhere, access_log_markdown, metrics_markdown};
+pub use rules::RuleSnapshot;
 pub use snapshot::{CacheSnapshot, OriginSnapshot, RouteSnapshot, Snapshot};
 pub use sums::Count;
 pub use worker::WorkerMetrics;

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use larder_http::time::WallTime;
 
 use crate::label::Vocabulary;
-use crate::names::{CacheId, Names, OTHER, OriginId, RouteId};
-use crate::worker::{CACHES_MAX, ORIGINS_MAX, ROUTES_MAX, WorkerMetrics};
+use crate::names::{CACHES_MAX, CacheId, Names, OTHER, OriginId, RouteId, RuleId};
+use crate::rules::RuleNames;
+use crate::worker::{ORIGINS_MAX, ROUTES_MAX, WorkerMetrics};
 
 /// The process's counters.
 #[derive(Debug)]
@@ -20,6 +21,7 @@ pub struct Metrics {
     pub(crate) version: &'static str,
     pub(crate) routes: Names,
     pub(crate) caches: Names,
+    pub(crate) rules: RuleNames,
     pub(crate) origins: Names,
     reloads_ok: AtomicU64,
     reloads_failed: AtomicU64,
@@ -36,6 +38,7 @@ impl Metrics {
             version,
             routes: Names::new(ROUTES_MAX),
             caches: Names::new(CACHES_MAX),
+            rules: RuleNames::new(),
             origins: Names::new(ORIGINS_MAX),
             reloads_ok: AtomicU64::new(0),
             reloads_failed: AtomicU64::new(0),
@@ -72,6 +75,11 @@ impl Metrics {
     pub fn cache_name(&self, id: CacheId) -> Arc<str> {
         let names = self.caches.all();
         names.get(id.index()).cloned().unwrap_or_else(|| OTHER.into())
+    }
+
+    /// The number of a rule of a site, for what of it concerns one store. Beyond 1024 of them it is that of `other` with this store.
+    pub fn rule(&self, site: &str, rule: &str, store: CacheId) -> RuleId {
+        self.rules.register(site, rule, store)
     }
 
     /// The number of an origin; `other` beyond 256 names.

@@ -6,6 +6,9 @@
 use parking_lot::RwLock;
 use std::sync::Arc;
 
+/// The most stores that are told apart, over all configurations of one process.
+pub(crate) const CACHES_MAX: usize = 64;
+
 /// The name of number 0, which everything beyond the bound shares.
 pub(crate) const OTHER: &str = "other";
 
@@ -31,6 +34,10 @@ id!(
 id!(
     /// A store in the metrics. The default is `other`.
     CacheId
+);
+id!(
+    /// A rule in the metrics, with one of the stores that its responses are in. The default is `other`.
+    RuleId
 );
 id!(
     /// An origin in the metrics. The default is `other`.

@@ -14,10 +14,9 @@ use crate::family;
 use crate::histogram::HistogramSnapshot;
 use crate::label::{CodeClass, Label, MethodLabel, Served};
 use crate::metrics::Metrics;
-use crate::sums::{Count, counts, sum, sum_histograms};
-use crate::worker::{
-    ABORTED, BODY_BYTES, BY_HAND, COLLAPSED, FILLS, LET_GO, STORED, WorkerMetrics, request_place,
-};
+use crate::rules::RuleSnapshot;
+use crate::sums::{Count, add_counts, counts, sum, sum_histograms};
+use crate::worker::{ABORTED, BODY_BYTES, LET_GO, WorkerMetrics, request_place};
 
 /// One site.
 #[derive(Clone, Debug)]
@@ -69,7 +68,9 @@ pub struct Snapshot {
     pub version: &'static str,
     /// Sites; `other` only where something was counted under it.
     pub routes: Vec<RouteSnapshot>,
-    /// Stores; likewise.
+    /// Rules, each with one of its stores; likewise.
+    pub rules: Vec<RuleSnapshot>,
+    /// Stores: sums over the rules. `other` only where a rule counts under it.
     pub caches: Vec<CacheSnapshot>,
     /// Origins; likewise.
     pub origins: Vec<OriginSnapshot>,
@@ -102,11 +103,11 @@ pub struct Snapshot {
 }
 
 /// For each name, the cells that workers have made for it. The name `other` is skipped while it has none.
-fn slots<'a, T: 'a>(
+fn slots<'a, T: 'a, N>(
     workers: &'a [Arc<WorkerMetrics>],
-    names: Vec<Arc<str>>,
+    names: Vec<N>,
     of: impl Fn(&'a WorkerMetrics) -> &'a [OnceLock<Box<T>>],
-) -> Vec<(Arc<str>, Vec<&'a T>)> {
+) -> Vec<(N, Vec<&'a T>)> {
     let mut rows = Vec::with_capacity(names.len());
     for (index, name) in names.into_iter().enumerate() {
         let made = workers.iter().filter_map(|worker| of(worker).get(index)?.get().map(|cells| &**cells));
@@ -145,20 +146,12 @@ impl Snapshot {
             let pages = if has_pages { counts(PageHow::TOKENS.iter().copied(), how) } else { Vec::new() };
             RouteSnapshot { name, requests, body_bytes: flow[BODY_BYTES], aborted: flow[ABORTED], pages }
         });
-        let caches = slots(workers, metrics.caches.all(), |w| &w.caches).into_iter().map(|(name, cells)| {
-            let lookups = sum(cells.iter().map(|c| &c.lookups), 1 + vocabulary.forward.len());
-            let fills = sum(cells.iter().map(|c| &c.fills), FILLS);
-            let fragments = sum(cells.iter().map(|c| &c.fragments), 1 + vocabulary.forward.len());
-            let tokens = || std::iter::once("hit").chain(vocabulary.forward.iter().copied());
-            CacheSnapshot {
-                name,
-                lookups: counts(tokens(), lookups),
-                collapsed: fills[COLLAPSED],
-                stored: fills[STORED],
-                by_hand: fills[BY_HAND],
-                fragments: counts(tokens(), fragments),
-            }
-        });
+        let rules: Vec<RuleSnapshot> = slots(workers, metrics.rules.all(), |w| &w.rules)
+            .into_iter()
+            .map(|(name, cells)| RuleSnapshot::of(name, &cells, vocabulary))
+            .collect();
+        let caches = CacheSnapshot::all(metrics.caches.all(), &rules, vocabulary.forward);
+        let not_stored = RuleSnapshot::all_not_stored(&rules, vocabulary.not_stored);
         let origins =
             slots(workers, metrics.origins.all(), |w| &w.origins).into_iter().map(|(name, cells)| {
                 OriginSnapshot { name, duration: sum_histograms(cells.iter().map(|c| &c.duration)) }
@@ -172,13 +165,14 @@ impl Snapshot {
             started: metrics.started,
             version: metrics.version,
             routes: routes.collect(),
-            caches: caches.collect(),
+            rules,
+            caches,
             origins: origins.collect(),
             latency: served
                 .map(|(i, t)| (*t, sum_histograms(workers.iter().map(|w| &w.latency[i]))))
                 .collect(),
             lock_wait: sum_histograms(workers.iter().map(|w| &w.lock_wait)),
-            not_stored: by_reason(vocabulary.not_stored, |w| &w.not_stored),
+            not_stored,
             invalidations: by_reason(vocabulary.invalidation, |w| &w.invalidations),
             refreshes: by_reason(vocabulary.refresh, |w| &w.refreshes),
             requests_invalidated: sum(workers.iter().map(|w| &w.requests_invalidated), 1)[0],
@@ -193,6 +187,11 @@ impl Snapshot {
             tasks: workers.iter().map(|w| w.tasks.get().map_or(0, |count| count())).collect(),
             reloads: metrics.reloads(),
         }
+    }
+
+    /// The rules, each with all its stores.
+    pub fn by_rule(&self) -> Vec<RuleSnapshot> {
+        RuleSnapshot::by_name(&self.rules)
     }
 
     /// Adds every family that is counted by larder's workers.
@@ -214,6 +213,7 @@ impl Snapshot {
         self.assembly.expose(out);
         self.routes.iter().for_each(|route| route.expose(out));
         self.caches.iter().for_each(|cache| cache.expose(out));
+        self.by_rule().iter().for_each(|rule| rule.expose(out));
         self.origins.iter().for_each(|origin| origin.expose(out));
         for (served, histogram) in &self.latency {
             out.family(&family::REQUEST_SECONDS).histogram(&[("served", served)], histogram);
@@ -246,6 +246,37 @@ impl RouteSnapshot {
 }
 
 impl CacheSnapshot {
+    /// The sums over the rules of each store.
+    fn all(names: Vec<Arc<str>>, rules: &[RuleSnapshot], forward: &[&'static str]) -> Vec<Self> {
+        let none = || std::iter::once("hit").chain(forward.iter().copied()).map(Count::none).collect();
+        let mut caches = Vec::with_capacity(names.len());
+        for (index, name) in names.into_iter().enumerate() {
+            let of_store = || rules.iter().filter(|rule| rule.store.index() == index);
+            if index == 0 && of_store().next().is_none() {
+                continue;
+            }
+            let mut lookups: Vec<Count> = none();
+            let mut fragments: Vec<Count> = none();
+            for rule in of_store() {
+                if let Some((hits, forwarded)) = lookups.split_first_mut() {
+                    hits.count += rule.hits();
+                    add_counts(forwarded, &rule.forwarded);
+                }
+                add_counts(&mut fragments, &rule.fragments);
+            }
+            let total = |of: fn(&RuleSnapshot) -> u64| of_store().map(of).sum();
+            caches.push(Self {
+                name,
+                lookups,
+                collapsed: total(RuleSnapshot::joined),
+                stored: total(|rule| rule.stored),
+                by_hand: total(|rule| rule.by_hand),
+                fragments,
+            });
+        }
+        caches
+    }
+
     fn expose(&self, out: &mut Exposition) {
         let cache = ("store", &*self.name);
         for Count { token, count } in &self.lookups {
@@ -271,8 +302,8 @@ impl OriginSnapshot {
 mod tests {
     use super::*;
     use crate::label::Vocabulary;
-    use crate::names::RouteId;
     use http::{Method, StatusCode};
+    use larder_http::fields::cache_status::RequestResult;
     use std::time::Duration;
 
     struct Reason(usize);
@@ -296,25 +327,39 @@ mod tests {
         let metrics = metrics();
         let (a, b) = (metrics.worker(0), metrics.worker(1));
         let (route, cache, origin) = (metrics.route("shop"), metrics.cache("default"), metrics.origin("app"));
-        for worker in [&a, &b] {
-            worker.request(route, &Method::GET, StatusCode::OK);
-            worker.hit(cache);
-            worker.forwarded(cache, &Reason(1));
-            worker.not_stored(&Reason(0));
-            worker.delivered(route, Served::Hit, Duration::from_millis(2), 100, false);
+        let rule = metrics.rule("shop", "/a/*", cache);
+        let elsewhere = metrics.rule("shop", "/a/*", metrics.cache("media"));
+        for (worker, result) in [(&a, RequestResult::Memory), (&b, RequestResult::Stale)] {
+            worker.request((route, rule), &Method::GET, StatusCode::OK, result);
+            worker.request((route, rule), &Method::GET, StatusCode::OK, RequestResult::Joined);
+            worker.forwarded(rule, &Reason(1));
+            worker.not_stored(rule, &Reason(0));
+            worker.delivered((route, rule), Served::Hit, Duration::from_millis(2), 100, false);
         }
-        a.collapsed(cache, Duration::from_millis(3));
-        a.stored(cache);
-        b.by_hand(cache);
-        b.origin_answered(origin, Duration::from_millis(4));
+        a.collapsed(Duration::from_millis(3));
+        a.stored(rule);
+        a.stored(elsewhere);
+        b.by_hand(rule);
+        b.origin_answered(origin, rule, Duration::from_millis(4));
+        a.fragment_hits(rule, 3);
+        b.fragment_forwarded(rule, &Reason(0));
         a.watch_tasks(|| 7);
         let snapshot = metrics.snapshot();
         assert_eq!(snapshot.routes.len(), 1);
-        assert_eq!(snapshot.routes[0].requests, [("GET", "2xx", 2)]);
+        assert_eq!(snapshot.routes[0].requests, [("GET", "2xx", 4)]);
         assert_eq!((snapshot.routes[0].body_bytes, snapshot.routes[0].aborted), (200, 2));
         assert_eq!(snapshot.caches[0].lookups.iter().map(|c| c.count).collect::<Vec<_>>(), [2, 0, 2]);
         let of_cache = &snapshot.caches[0];
-        assert_eq!((of_cache.collapsed, of_cache.stored, of_cache.by_hand), (1, 1, 1));
+        assert_eq!((of_cache.collapsed, of_cache.stored, of_cache.by_hand), (2, 1, 1));
+        assert_eq!(of_cache.fragments.iter().map(|c| c.count).collect::<Vec<_>>(), [3, 1, 0]);
+        assert_eq!((&*snapshot.caches[1].name, snapshot.caches[1].stored), ("media", 1));
+        assert_eq!(snapshot.not_stored.iter().map(|c| c.count).collect::<Vec<_>>(), [2, 0]);
+        let rules = snapshot.by_rule();
+        assert_eq!(rules.len(), 1, "a rule with two stores is one");
+        let rule = &rules[0];
+        assert_eq!((rule.requests(), rule.hits(), rule.joined(), rule.asked(), rule.stored), (4, 2, 2, 0, 2));
+        assert_eq!((rule.origin_answers, rule.origin_time), (1, Duration::from_millis(4)));
+        assert_eq!(rule.bytes.iter().map(|c| c.count).collect::<Vec<_>>(), [200, 0, 0]);
         assert_eq!(snapshot.origins[0].duration.count(), 1);
         assert_eq!(snapshot.latency[0].1.count(), 2);
         assert_eq!(snapshot.tasks, [7, 0]);
@@ -338,7 +383,8 @@ mod tests {
         assert!(before.contains("process_start_time_seconds 1.5\n"), "{before}");
         assert!(before.contains("process_resident_memory_bytes "), "{before}");
         assert!(!before.contains("\"other\""), "{before}");
-        metrics.worker(0).request(RouteId::default(), &Method::POST, StatusCode::NOT_FOUND);
+        let (method, status) = (Method::POST, StatusCode::NOT_FOUND);
+        metrics.worker(0).request(Default::default(), &method, status, RequestResult::Own);
         let after = text(&metrics);
         assert!(
             after.contains("larder_requests_total{site=\"other\",method=\"POST\",code_class=\"4xx\"} 1\n")
@@ -350,10 +396,14 @@ mod tests {
         let metrics = metrics();
         let (route, cache, origin) = (metrics.route("s"), metrics.cache("c"), metrics.origin("o"));
         let worker = metrics.worker(0);
-        worker.request(route, &Method::GET, StatusCode::OK);
-        worker.hit(cache);
+        let rule = metrics.rule("s", "r", cache);
+        worker.request((route, rule), &Method::GET, StatusCode::OK, RequestResult::Memory);
         worker.page(route, PageHow::Kept);
-        worker.origin_answered(origin, Duration::ZERO);
+        worker.origin_answered(origin, rule, Duration::ZERO);
+        worker.forwarded(rule, &Reason(0));
+        worker.not_stored(rule, &Reason(0));
+        worker.stored(rule);
+        worker.delivered((route, rule), Served::Forwarded, Duration::ZERO, 1, true);
         let mut out = Exposition::default();
         metrics.expose(&mut out);
         let text = out.finish();

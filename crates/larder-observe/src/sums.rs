@@ -14,6 +14,21 @@ pub struct Count {
     pub count: u64,
 }
 
+impl Count {
+    /// It has not happened.
+    pub(crate) fn none(token: &'static str) -> Self {
+        Self { token, count: 0 }
+    }
+}
+
+/// Adds counts of the same words, in the same order.
+pub(crate) fn add_counts(sums: &mut [Count], counts: &[Count]) {
+    for (sum, Count { token, count }) in sums.iter_mut().zip(counts) {
+        debug_assert_eq!(sum.token, *token);
+        sum.count += count;
+    }
+}
+
 pub(crate) fn sum<'a>(cells: impl Iterator<Item = &'a Cells>, len: usize) -> Vec<u64> {
     let mut sums = vec![0; len];
     cells.for_each(|cells| cells.sum_into(&mut sums));

@@ -9,40 +9,28 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use http::{Method, StatusCode};
+use larder_http::fields::cache_status::RequestResult;
 
 use crate::assembly::{AssemblyCells, PageHow};
 use crate::cells::Cells;
 use crate::histogram::Histogram;
 use crate::label::{CodeClass, Label, MethodLabel, Served, Vocabulary};
-use crate::names::{CacheId, OriginId, RouteId};
+use crate::names::{OriginId, RouteId, RuleId};
+use crate::rules::{RULE_NUMBERS_MAX, RuleCells};
 
-/// The most sites, stores and origins that are told apart, over all configurations of one process.
+/// The most sites and origins that are told apart, over all configurations of one process.
 pub(crate) const ROUTES_MAX: usize = 1024;
-pub(crate) const CACHES_MAX: usize = 64;
 pub(crate) const ORIGINS_MAX: usize = 256;
 
 /// Places in [`RouteCells::flow`].
 pub(crate) const BODY_BYTES: usize = 0;
 pub(crate) const ABORTED: usize = 1;
-/// Places in [`CacheCells::fills`].
-pub(crate) const COLLAPSED: usize = 0;
-pub(crate) const STORED: usize = 1;
-pub(crate) const BY_HAND: usize = 2;
-pub(crate) const FILLS: usize = 3;
 
 pub(crate) struct RouteCells {
     /// By method, then class of status code.
     pub(crate) requests: Cells,
     pub(crate) flow: Cells,
     pub(crate) pages: Cells,
-}
-
-pub(crate) struct CacheCells {
-    /// `hit`, then the vocabulary's forward reasons.
-    pub(crate) lookups: Cells,
-    pub(crate) fills: Cells,
-    /// The same words as of look-ups, of what pages asked for.
-    pub(crate) fragments: Cells,
 }
 
 pub(crate) struct OriginCells {
@@ -59,11 +47,10 @@ pub(crate) const LET_GO: [&str; 2] = ["resumed", "cut"];
 pub struct WorkerMetrics {
     pub(crate) vocabulary: Vocabulary,
     pub(crate) routes: Slots<RouteCells>,
-    pub(crate) caches: Slots<CacheCells>,
+    pub(crate) rules: Slots<RuleCells>,
     pub(crate) origins: Slots<OriginCells>,
     pub(crate) latency: [Histogram; Served::TOKENS.len()],
     pub(crate) lock_wait: Histogram,
-    pub(crate) not_stored: Cells,
     pub(crate) invalidations: Cells,
     pub(crate) refreshes: Cells,
     pub(crate) went_alone: Cells,
@@ -89,11 +76,10 @@ impl WorkerMetrics {
         Self {
             vocabulary,
             routes: slots(ROUTES_MAX),
-            caches: slots(CACHES_MAX),
+            rules: slots(RULE_NUMBERS_MAX),
             origins: slots(ORIGINS_MAX),
             latency: Default::default(),
             lock_wait: Histogram::default(),
-            not_stored: Cells::new(vocabulary.not_stored.len()),
             invalidations: Cells::new(vocabulary.invalidation.len()),
             refreshes: Cells::new(vocabulary.refresh.len()),
             went_alone: Cells::new(1),
@@ -118,15 +104,9 @@ impl WorkerMetrics {
         self.routes.get(id.index()).map(|slot| &**slot.get_or_init(make))
     }
 
-    pub(crate) fn cache(&self, id: CacheId) -> Option<&CacheCells> {
-        let make = || {
-            Box::new(CacheCells {
-                lookups: Cells::new(1 + self.vocabulary.forward.len()),
-                fills: Cells::new(FILLS),
-                fragments: Cells::new(1 + self.vocabulary.forward.len()),
-            })
-        };
-        self.caches.get(id.index()).map(|slot| &**slot.get_or_init(make))
+    pub(crate) fn rule(&self, id: RuleId) -> Option<&RuleCells> {
+        let make = || Box::new(RuleCells::new(&self.vocabulary));
+        self.rules.get(id.index()).map(|slot| &**slot.get_or_init(make))
     }
 
     fn origin(&self, id: OriginId) -> Option<&OriginCells> {
@@ -134,64 +114,76 @@ impl WorkerMetrics {
         self.origins.get(id.index()).map(|slot| &**slot.get_or_init(make))
     }
 
-    /// A request has its final status.
-    pub fn request(&self, route: RouteId, method: &Method, status: StatusCode) {
+    /// A request has its final status, and it is known who answered it.
+    #[inline(always)]
+    pub fn request(
+        &self,
+        (route, rule): (RouteId, RuleId),
+        method: &Method,
+        status: StatusCode,
+        result: RequestResult,
+    ) {
         if let Some(cells) = self.route(route) {
             let place = request_place(MethodLabel::from(method).index(), CodeClass::from(status).index());
             cells.requests.add(place, 1);
         }
+        if let Some(cells) = self.rule(rule) {
+            cells.answered(result);
+        }
     }
 
     /// A response has ended: `took` counts from the request's head, `complete` is false where it was cut.
-    pub fn delivered(&self, route: RouteId, served: Served, took: Duration, body_bytes: u64, complete: bool) {
+    pub fn delivered(
+        &self,
+        (route, rule): (RouteId, RuleId),
+        served: Served,
+        took: Duration,
+        body_bytes: u64,
+        complete: bool,
+    ) {
         self.latency[served.index()].observe(took);
         if let Some(cells) = self.route(route) {
             cells.flow.add(BODY_BYTES, body_bytes);
             cells.flow.add(ABORTED, u64::from(!complete));
         }
-    }
-
-    /// A look-up was answered from the store.
-    pub fn hit(&self, cache: CacheId) {
-        if let Some(cells) = self.cache(cache) {
-            cells.lookups.add(0, 1);
+        if let Some(cells) = self.rule(rule) {
+            cells.sent(served.bytes_from(), body_bytes);
         }
     }
 
-    /// That was a plain file which somebody put there.
-    pub fn by_hand(&self, cache: CacheId) {
-        if let Some(cells) = self.cache(cache) {
-            cells.fills.add(BY_HAND, 1);
+    /// A hit was a plain file which a person put there.
+    pub fn by_hand(&self, rule: RuleId) {
+        if let Some(cells) = self.rule(rule) {
+            cells.by_hand();
         }
     }
 
     /// A request was forwarded, or would have been had it not joined another's fetch.
-    pub fn forwarded<L: Label>(&self, cache: CacheId, reason: &L) {
+    pub fn forwarded<L: Label>(&self, rule: RuleId, reason: &L) {
         debug_assert_eq!(L::TOKENS, self.vocabulary.forward);
-        if let Some(cells) = self.cache(cache) {
-            cells.lookups.add(1 + reason.index(), 1);
+        if let Some(cells) = self.rule(rule) {
+            cells.forwarded(reason.index());
         }
     }
 
     /// A request got its head from another request's fetch, after waiting for `waited`.
-    pub fn collapsed(&self, cache: CacheId, waited: Duration) {
+    pub fn collapsed(&self, waited: Duration) {
         self.lock_wait.observe(waited);
-        if let Some(cells) = self.cache(cache) {
-            cells.fills.add(COLLAPSED, 1);
-        }
     }
 
     /// A response was stored.
-    pub fn stored(&self, cache: CacheId) {
-        if let Some(cells) = self.cache(cache) {
-            cells.fills.add(STORED, 1);
+    pub fn stored(&self, rule: RuleId) {
+        if let Some(cells) = self.rule(rule) {
+            cells.stored();
         }
     }
 
     /// A response was not stored.
-    pub fn not_stored<L: Label>(&self, reason: &L) {
+    pub fn not_stored<L: Label>(&self, rule: RuleId, reason: &L) {
         debug_assert_eq!(L::TOKENS, self.vocabulary.not_stored);
-        self.not_stored.add(reason.index(), 1);
+        if let Some(cells) = self.rule(rule) {
+            cells.not_stored(reason.index(), L::TOKENS.len());
+        }
     }
 
     /// A fetch began that nobody waits for.
@@ -239,17 +231,17 @@ impl WorkerMetrics {
     }
 
     /// So many fragments were answered from the store.
-    pub fn fragment_hits(&self, cache: CacheId, count: u64) {
-        if let Some(cells) = self.cache(cache) {
-            cells.fragments.add(0, count);
+    pub fn fragment_hits(&self, rule: RuleId, count: u64) {
+        if let Some(cells) = self.rule(rule) {
+            cells.fragments(0, count, 1 + self.vocabulary.forward.len());
         }
     }
 
     /// A request for a fragment was forwarded, or joined another's fetch.
-    pub fn fragment_forwarded<L: Label>(&self, cache: CacheId, reason: &L) {
+    pub fn fragment_forwarded<L: Label>(&self, rule: RuleId, reason: &L) {
         debug_assert_eq!(L::TOKENS, self.vocabulary.forward);
-        if let Some(cells) = self.cache(cache) {
-            cells.fragments.add(1 + reason.index(), 1);
+        if let Some(cells) = self.rule(rule) {
+            cells.fragments(1 + reason.index(), 1, 1 + L::TOKENS.len());
         }
     }
 
@@ -292,10 +284,13 @@ impl WorkerMetrics {
         self.assembly.problem(language.index() * self.vocabulary.template_problem.len() + problem.index());
     }
 
-    /// An origin's final head arrived, `took` after it was asked.
-    pub fn origin_answered(&self, origin: OriginId, took: Duration) {
+    /// An origin's final head arrived, `took` after it was asked for a request of `rule`.
+    pub fn origin_answered(&self, origin: OriginId, rule: RuleId, took: Duration) {
         if let Some(cells) = self.origin(origin) {
             cells.duration.observe(took);
+        }
+        if let Some(cells) = self.rule(rule) {
+            cells.origin_answered(took);
         }
     }
 

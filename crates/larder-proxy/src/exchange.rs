@@ -169,8 +169,8 @@ impl Exchange {
             Outcome::Forwarded(_) => Served::Forwarded,
             Outcome::Own => Served::Local,
         };
-        let (route, started) = (self.site().settings.route, self.started);
-        Receipt(Some(Account { route, started, served, log }))
+        let counted = (self.site().settings.route, self.settings().rule_id);
+        Receipt(Some(Account { counted, started: self.started, served, log }))
     }
 
     /// What a line in the log says of the exchange beside its answer. Filled in where it lies: it is 300 bytes.
@@ -178,7 +178,7 @@ impl Exchange {
     fn tell<'a>(&'a self, record: &mut LogRecord<'a>) {
         record.collapse_wait = self.collapse_wait;
         record.origin_time = self.origin_time;
-        record.set(Text::Site, self.site().settings.name.as_bytes());
+        record.rule = Some(&self.settings().logged);
         record.set(Text::Origin, self.origin.as_deref().unwrap_or_default().as_bytes());
         tell_head(&self.asked.head, self.asked.raw_target(), record);
     }
@@ -203,20 +203,16 @@ pub(crate) fn tell_head<'a>(head: &'a RequestHead, target: &'a Target, record: &
 impl Worker {
     #[inline]
     fn count(&self, exchange: &Exchange, status: StatusCode, said: &CacheStatus) {
-        self.metrics.request(exchange.site().settings.route, &exchange.asked.head.method, status);
-        let cache = exchange.settings().store_id;
+        let rule = exchange.settings().rule_id;
+        let counted = (exchange.site().settings.route, rule);
+        self.metrics.request(counted, &exchange.asked.head.method, status, said.result());
         match said.outcome {
-            Outcome::Hit => {
-                self.metrics.hit(cache);
-                if said.detail == Some(BY_HAND) {
-                    self.metrics.by_hand(cache);
-                }
-            }
-            Outcome::Forwarded(reason) => self.metrics.forwarded(cache, &ForwardLabel(reason)),
-            Outcome::Own => {}
+            Outcome::Hit if said.detail == Some(BY_HAND) => self.metrics.by_hand(rule),
+            Outcome::Forwarded(reason) => self.metrics.forwarded(rule, &ForwardLabel(reason)),
+            Outcome::Hit | Outcome::Own => {}
         }
         if let Some(waited) = exchange.collapse_wait.filter(|_| said.collapsed) {
-            self.metrics.collapsed(cache, waited);
+            self.metrics.collapsed(waited);
         }
     }
 }

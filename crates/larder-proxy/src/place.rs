@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
-use larder_observe::CacheId;
+use larder_observe::{CacheId, RuleId};
 use larder_store::Store;
 
 /// An entry of a rule's `place`.
@@ -22,6 +22,8 @@ pub struct StoreRule {
     pub store: Arc<Store>,
     /// That store's number in the metrics.
     pub store_id: CacheId,
+    /// The number of the rule there, with that store.
+    pub rule_id: RuleId,
 }
 
 /// Which responses an entry is for. What is empty matches every one.
@@ -219,6 +221,7 @@ mod tests {
             what: PlaceMatch { types: vec![TypePattern::new(pattern)], ..PlaceMatch::default() },
             store: Arc::clone(store),
             store_id: CacheId::default(),
+            rule_id: RuleId::default(),
         };
         RuleSettings { places: places.iter().map(place).collect(), ..crate::testing::rule(store) }
     }
@@ -230,7 +233,7 @@ mod tests {
         for (content_type, expected) in
             [(Some("video/mp4"), &video), (Some("image/png"), &images), (Some("a/b"), &video), (None, &own)]
         {
-            let (found, _) = rule.place_for(OK, &fields(content_type), None);
+            let found = rule.place_for(OK, &fields(content_type), None).store;
             assert!(Arc::ptr_eq(found, expected), "{content_type:?}");
         }
     }

@@ -8,23 +8,39 @@ use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
 use larder_http::message::RequestHead;
-use larder_observe::CacheId;
+use larder_observe::{CacheId, RuleId};
 use larder_store::{CacheKey, Store, StoredResponse};
 
+use crate::place::StoreRule;
 use crate::settings::RuleSettings;
 
+/// The store for a response.
+#[derive(Clone, Copy)]
+pub struct StorePlace<'a> {
+    /// The store.
+    pub store: &'a Arc<Store>,
+    /// Its number in the metrics.
+    pub store_id: CacheId,
+    /// The number of the rule there, with this store.
+    pub rule_id: RuleId,
+}
+
 impl RuleSettings {
-    /// The store for a response with this head, and its number in the metrics. `announced_bytes` is the length of its
-    /// body, where that is known.
+    /// The store for a response with this head. `announced_bytes` is the length of its body, where that is known.
     pub fn place_for(
         &self,
         status: StatusCode,
         fields: &HeaderMap,
         announced_bytes: Option<u64>,
-    ) -> (&Arc<Store>, CacheId) {
+    ) -> StorePlace<'_> {
         let entry = self.place_entry(status, fields, announced_bytes);
         let place = entry.and_then(|entry| self.places.get(entry));
-        place.map_or((&self.store, self.store_id), |place| (&place.store, place.store_id))
+        match place {
+            Some(StoreRule { store, store_id, rule_id, .. }) => {
+                StorePlace { store, store_id: *store_id, rule_id: *rule_id }
+            }
+            None => StorePlace { store: &self.store, store_id: self.store_id, rule_id: self.rule_id },
+        }
     }
 
     /// The entry of `place` that decides this; `None` where none matches.

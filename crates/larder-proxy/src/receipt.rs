@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use larder_http::message::Delivery;
 use larder_http::time::Now;
-use larder_observe::{Ending, LogLine, RouteId, Served};
+use larder_observe::{Ending, LogLine, RouteId, RuleId, Served};
 
 use crate::assemble::PageTold;
 use crate::collapse::Storing;
@@ -18,7 +18,8 @@ use crate::worker::Worker;
 pub struct Receipt(pub(crate) Option<Account>);
 
 pub(crate) struct Account {
-    pub(crate) route: RouteId,
+    /// The site and the rule that it is counted by.
+    pub(crate) counted: (RouteId, RuleId),
     pub(crate) started: Now,
     pub(crate) served: Served,
     pub(crate) log: Option<Logged>,
@@ -40,7 +41,7 @@ impl Account {
     #[inline]
     pub(crate) fn close(self, worker: &Worker, delivery: Delivery) {
         let took = worker.proxy.clock.until(delivery.at, &self.started);
-        worker.metrics.delivered(self.route, self.served, took, delivery.body_bytes, delivery.complete);
+        worker.metrics.delivered(self.counted, self.served, took, delivery.body_bytes, delivery.complete);
         if let Some(logged) = self.log {
             logged.close(worker, &delivery, took);
         }

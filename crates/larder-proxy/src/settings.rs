@@ -12,7 +12,7 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue, Method};
 use larder_cache::CachePolicy;
 use larder_http::fields::cache_status::Forward;
-use larder_observe::{CacheId, OriginId, RouteId};
+use larder_observe::{CacheId, LoggedRule, OriginId, RouteId, RuleId};
 use larder_origin::OriginSettings;
 use larder_store::Store;
 
@@ -175,6 +175,8 @@ pub struct RuleSettings {
     pub number: RuleNumber,
     /// What it is called wherever rules are told apart; `(site)` for what holds where no rule matches.
     pub label: Arc<str>,
+    /// The same with the site, for the log.
+    pub logged: LoggedRule,
     /// Where it stands in the config, as a line from 1.
     pub line: Option<usize>,
     /// `cache = "auto"`; with `false` requests are passed on and nothing is stored or looked up.
@@ -183,6 +185,8 @@ pub struct RuleSettings {
     pub policy: CachePolicy,
     /// The store's number in the metrics.
     pub store_id: CacheId,
+    /// Its own number there, with this store.
+    pub rule_id: RuleId,
     /// Where responses are kept.
     pub store: Arc<Store>,
     /// Who said so.

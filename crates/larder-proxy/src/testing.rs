@@ -10,7 +10,7 @@ use larder_http::authority::Authority;
 use larder_http::message::{RequestHead, Scheme};
 use larder_http::target::Target;
 use larder_http::time::Clock;
-use larder_observe::CacheId;
+use larder_observe::{CacheId, LoggedRule, RuleId};
 use larder_store::Store;
 
 use crate::settings::{FieldEdits, KeySettings, RuleNumber, RuleSettings};
@@ -48,10 +48,12 @@ pub(crate) fn rule(store: &Arc<Store>) -> RuleSettings {
     RuleSettings {
         number: RuleNumber::unique(),
         label: "a rule".into(),
+        logged: LoggedRule::default(),
         line: None,
         cache: true,
         policy: CachePolicy::default(),
         store_id: CacheId::default(),
+        rule_id: RuleId::default(),
         store: Arc::clone(store),
         store_from: Default::default(),
         places: Vec::new(),

@@ -158,6 +158,12 @@ impl StoredBody {
         self.is_by_hand
     }
 
+    /// Whether all of it is in memory, and was not read of anything else.
+    #[inline]
+    pub fn is_in_memory_alone(&self) -> bool {
+        self.outside.is_none() && self.origin.is_none()
+    }
+
     /// Whether all of it is in memory.
     #[inline]
     pub fn is_in_memory(&self) -> bool {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use larder_config::{CacheMode, Config, Resolved, Settings};
 use larder_http::time::Clock;
-use larder_observe::{CacheId, Diagnostics, Metrics};
+use larder_observe::{CacheId, Diagnostics, LoggedRule, Metrics};
 use larder_proxy::objects::Stores;
 use larder_proxy::settings::{
     Invalidate, KeySettings, OriginChoice, ProxySettings, QueryParts, RuleNumber, RuleSettings, SiteSettings,
@@ -325,12 +325,12 @@ impl Wiring {
                 Some((rule, label)) => (label, rule.line),
                 None => (OF_THE_SITE.to_owned(), None),
             };
-            Arc::new(self.rule(called, of_versions, resolved, &site_fields, draft))
+            Arc::new(self.rule((&name, called), of_versions, resolved, &site_fields, draft))
         };
         let labeled = site.rules.iter().zip(site.labels());
         SiteSettings {
             route: self.metrics.route(&name),
-            name,
+            name: Arc::clone(&name),
             hosts: site.hosts.iter().map(|host| host.as_str().to_owned()).collect(),
             origin: site
                 .origin
@@ -357,7 +357,7 @@ impl Wiring {
 
     fn rule(
         &self,
-        (label, line): (String, Option<usize>),
+        (site, (label, line)): (&str, (String, Option<usize>)),
         of_versions: &Config,
         resolved: Resolved,
         site_fields: &SiteFields,
@@ -368,22 +368,27 @@ impl Wiring {
         let (store, store_id) = self.store(&resolved.store, draft);
         let place = |place: &larder_config::StoreRule| {
             let (store, store_id) = self.store(&place.store, draft);
-            StoreRule { what: place_match(place), store, store_id }
+            let rule_id = self.metrics.rule(site, &label, store_id);
+            StoreRule { what: place_match(place), store, store_id, rule_id }
         };
+        let rule_id = self.metrics.rule(site, &label, store_id);
+        let places = resolved.place.iter().map(place).collect();
         RuleSettings {
             number: RuleNumber::unique(),
+            logged: LoggedRule::new(site, &label),
             label: label.into(),
             line,
             cache: resolved.cache == CacheMode::Auto,
             store,
             store_id,
+            rule_id,
             store_from: match resolved.store_from {
                 larder_config::Layer::Rule => StoreFrom::Rule,
                 larder_config::Layer::Site => StoreFrom::Site,
                 larder_config::Layer::Defaults => StoreFrom::Defaults,
                 larder_config::Layer::BuiltIn => StoreFrom::BuiltIn,
             },
-            places: resolved.place.iter().map(place).collect(),
+            places,
             key: KeySettings {
                 query: match resolved.key.query_parts() {
                     larder_config::QueryParts::All => QueryParts::All,

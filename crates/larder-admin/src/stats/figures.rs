@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use larder_observe::HistogramSnapshot;
+use larder_observe::{Count, HistogramSnapshot};
 use serde::Serialize;
 
 /// How often, by token.
@@ -39,4 +39,23 @@ impl From<&HistogramSnapshot> for LatencyStats {
             p999: histogram.percentile(0.999),
         }
     }
+}
+
+/// The sums by token.
+pub(super) fn summed<'a>(counts: impl IntoIterator<Item = &'a Count>) -> Counts {
+    let mut sums = Counts::new();
+    for Count { token, count } in counts {
+        *sums.entry(*token).or_default() += count;
+    }
+    sums
+}
+
+/// The same without what never occurred.
+pub(super) fn occurred<'a>(counts: impl IntoIterator<Item = &'a Count>) -> Counts {
+    summed(counts.into_iter().filter(|count| count.count > 0))
+}
+
+/// `None` of nothing.
+pub(super) fn ratio((part, whole): (u64, u64)) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
 }

@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use larder_observe::{Count, Snapshot};
+use larder_observe::Snapshot;
 use serde::Serialize;
 
-use super::figures::{Counts, LatencyStats};
+use super::figures::{Counts, LatencyStats, occurred, summed};
 
 /// Pages that were put together.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -46,16 +46,4 @@ impl From<&Snapshot> for PageStats {
             problems,
         }
     }
-}
-
-fn summed<'a>(counts: impl IntoIterator<Item = &'a Count>) -> Counts {
-    let mut sums = Counts::new();
-    for Count { token, count } in counts {
-        *sums.entry(*token).or_default() += count;
-    }
-    sums
-}
-
-fn occurred<'a>(counts: impl IntoIterator<Item = &'a Count>) -> Counts {
-    summed(counts.into_iter().filter(|count| count.count > 0))
 }

@@ -6,11 +6,13 @@
 //! where debugging is allowed does a member say the key as well, which holds what a client asked for, escaped.
 
 mod nearest;
+mod result;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode};
 
 pub use nearest::NearestCache;
+pub use result::{HitSource, RequestResult};
 
 /// The field's name.
 pub const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
@@ -97,6 +99,8 @@ pub struct CacheStatus {
     pub ttl_seconds: Option<i64>,
     /// A fixed token (RFC 9651 sf-token: begins with a letter).
     pub detail: Option<&'static str>,
+    /// Where the bytes of a hit came from; of anything else it says nothing. The field does not tell it.
+    pub source: HitSource,
 }
 
 impl CacheStatus {
@@ -109,6 +113,22 @@ impl CacheStatus {
             collapsed: false,
             ttl_seconds: None,
             detail: None,
+            source: HitSource::Memory,
+        }
+    }
+
+    /// Who answered the request. It was not refused, else there would be no Cache-Status.
+    #[inline(always)]
+    pub const fn result(&self) -> RequestResult {
+        match (self.outcome, self.source) {
+            (Outcome::Hit, HitSource::Memory) => RequestResult::Memory,
+            (Outcome::Hit, HitSource::Disk) => RequestResult::Disk,
+            (Outcome::Hit, HitSource::File) => RequestResult::File,
+            (Outcome::Hit, HitSource::Remote) => RequestResult::Remote,
+            (Outcome::Hit, HitSource::Stale) => RequestResult::Stale,
+            (Outcome::Forwarded(_), _) if self.collapsed => RequestResult::Joined,
+            (Outcome::Forwarded(_), _) => RequestResult::Asked,
+            (Outcome::Own, _) => RequestResult::Own,
         }
     }
 
@@ -232,6 +252,7 @@ mod tests {
                 collapsed: true,
                 ttl_seconds: Some(60),
                 detail: Some("validated"),
+                source: HitSource::Memory,
             },
             "larder; fwd=stale; fwd-status=304; stored; collapsed; ttl=60; detail=validated",
         );
@@ -247,6 +268,26 @@ mod tests {
             [(i64::MIN, "larder; ttl=-999999999999999"), (i64::MAX, "larder; ttl=999999999999999")]
         {
             check(CacheStatus { ttl_seconds: Some(ttl), ..CacheStatus::new(Outcome::Own) }, expected);
+        }
+    }
+
+    #[test]
+    fn each_outcome_has_one_result() {
+        let hit = |source| CacheStatus { source, ..CacheStatus::new(Outcome::Hit) };
+        let forwarded =
+            |collapsed| CacheStatus { collapsed, ..CacheStatus::new(Outcome::Forwarded(Forward::UriMiss)) };
+        for (status, token) in [
+            (hit(HitSource::Memory), "memory"),
+            (hit(HitSource::Disk), "disk"),
+            (hit(HitSource::File), "file"),
+            (hit(HitSource::Remote), "remote"),
+            (hit(HitSource::Stale), "stale"),
+            (forwarded(true), "joined"),
+            (forwarded(false), "asked"),
+            (CacheStatus::new(Outcome::Own), "own"),
+        ] {
+            assert_eq!(status.result().token(), token);
+            assert_eq!(status.result().is_hit(), status.outcome == Outcome::Hit, "{token}");
         }
     }
 

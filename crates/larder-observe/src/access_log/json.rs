@@ -10,12 +10,15 @@
 use std::time::Duration;
 
 use http::Version;
-use larder_http::fields::cache_status::Outcome;
+use larder_http::fields::cache_status::{CacheStatus, Outcome, RequestResult};
 use larder_http::message::Scheme;
 use larder_http::time::WallTime;
 
-use super::record::{Ending, LogRecord, PageEnding, Text};
+use super::record::{Ending, LogRecord, LoggedRule, PageEnding, Text};
 use super::{calendar, decimal, escape};
+
+/// So many bytes of the name of a site or a rule are kept.
+const NAME_BYTES_MAX: usize = 1024;
 
 /// A field's declaration.
 pub(crate) struct Field {
@@ -135,9 +138,20 @@ fields! {
         };
     }
 
+    /// Appends the names of a site and a rule, which are the same in many lines.
+    fn rule([&str; 2]) {
+        "larder.site", "string", "The site's name or first host." => |r, s| s.text(r[0].as_bytes());
+        "larder.rule", "string", "The rule's name, or `(site)` where none matched." => |r, s| s.text(r[1].as_bytes());
+    }
+
     /// Appends the members behind them.
     fn back(LogRecord<'_>) {
-        "larder.site", "string", "The site's name or first host." => |r, s| s.text(r.text(Text::Site));
+        "larder.result", "string", "Who answered: `memory`, `disk`, `file`, `remote`, `stale`, `joined`, `asked`, `own` or `refused`." => |r, s| {
+            match r.cache_status.map_or(RequestResult::Refused, CacheStatus::result) {
+                RequestResult::Memory => usual!(s, "\"memory\""),
+                result => s.word(result.token()),
+            }
+        };
         "larder.cache.status", "string", "`hit`, or why the request was forwarded (RFC 9211 2.2)." => |r, s| {
             match r.cache_status.map(|said| said.outcome) {
                 Some(Outcome::Hit) => usual!(s, "\"hit\""),
@@ -192,9 +206,23 @@ pub(super) fn write(record: &LogRecord<'_>, out: &mut Vec<u8>) -> usize {
         *first = b'{';
     }
     let gap = out.len();
+    if let Some(rule) = record.rule {
+        out.extend_from_slice(&rule.json);
+    }
     back(record, out);
     out.extend_from_slice(b"}\n");
     gap
+}
+
+impl LoggedRule {
+    /// The rule's name, in the site of that name. Of each, 1024 bytes are kept.
+    pub fn new(site: &str, name: &str) -> Self {
+        let kept = |name: &'_ str| name.floor_char_boundary(NAME_BYTES_MAX);
+        let names = [site.get(..kept(site)), name.get(..kept(name))].map(Option::unwrap_or_default);
+        let mut json = Vec::new();
+        rule(&names, &mut json);
+        Self { json: json.into() }
+    }
 }
 
 /// Appends what is known at the end.

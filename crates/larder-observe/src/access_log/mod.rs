@@ -38,7 +38,7 @@ use writer::{LogWriter, Output};
 pub use format::Format;
 pub(crate) use json::FIELDS;
 pub use line::LogLine;
-pub use record::{Ending, LogRecord, PageEnding, Text};
+pub use record::{Ending, LogRecord, LoggedRule, PageEnding, Text};
 pub use writer::LogTarget;
 
 /// The most bytes that one line can have, its line feed included.

@@ -21,8 +21,6 @@ pub enum Text {
     Method,
     /// Host and port.
     Host,
-    /// The site's name or first host.
-    Site,
     /// larder's whole Cache-Status member as sent, where that says more than [`LogRecord::cache_status`].
     CacheStatus,
     /// The origin that was asked.
@@ -35,26 +33,25 @@ pub enum Text {
 
 impl Text {
     #[cfg(test)]
-    pub(super) const ALL: [Self; Self::COUNT] = [
-        Self::Method,
-        Self::Host,
-        Self::Site,
-        Self::CacheStatus,
-        Self::Origin,
-        Self::UserAgent,
-        Self::Referer,
-    ];
+    pub(super) const ALL: [Self; Self::COUNT] =
+        [Self::Method, Self::Host, Self::CacheStatus, Self::Origin, Self::UserAgent, Self::Referer];
 
-    const COUNT: usize = 7;
+    const COUNT: usize = 6;
 
     /// So many bytes of it are kept.
     pub const fn bytes_max(self) -> usize {
         match self {
             Self::Method => 32,
             Self::Host => 255,
-            Self::Site | Self::CacheStatus | Self::Origin | Self::UserAgent | Self::Referer => 1024,
+            Self::CacheStatus | Self::Origin | Self::UserAgent | Self::Referer => 1024,
         }
     }
+}
+
+/// The names of a site and a rule as lines have them. They are the same in each line of the rule, so they are written once.
+#[derive(Clone, Debug, Default)]
+pub struct LoggedRule {
+    pub(super) json: Box<[u8]>,
 }
 
 /// One exchange. Made by [`LogRecord::new`], then filled field by field; what stays empty is left out of the line.
@@ -70,6 +67,8 @@ pub struct LogRecord<'a> {
     pub version: Version,
     /// The final status.
     pub status: StatusCode,
+    /// The site and the rule that it belongs to; `None` for what was turned away before.
+    pub rule: Option<&'a LoggedRule>,
     /// Where what is said about the cache comes from; `None` for what was never asked.
     pub cache_status: Option<&'a CacheStatus>,
     /// The rule by which the parser refused the request.
@@ -97,6 +96,7 @@ impl<'a> LogRecord<'a> {
             scheme: Scheme::Http,
             version: Version::HTTP_11,
             status: StatusCode::INTERNAL_SERVER_ERROR,
+            rule: None,
             cache_status: None,
             refusal: None,
             collapse_wait: None,

@@ -2,10 +2,11 @@
 
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use http::{StatusCode, Version};
-use larder_http::fields::cache_status::{CacheStatus, Forward, Outcome};
+use larder_http::fields::cache_status::{CacheStatus, Forward, HitSource, Outcome};
 use larder_http::time::WallTime;
 use proptest::prelude::*;
 
@@ -37,6 +38,7 @@ const SAID: CacheStatus = CacheStatus {
     collapsed: true,
     ttl_seconds: None,
     detail: Some("connect-timeout"),
+    source: HitSource::Memory,
 };
 
 fn record() -> LogRecord<'static> {
@@ -69,7 +71,8 @@ fn fill<'a>(record: &mut LogRecord<'a>, bytes: &'a [u8]) {
 fn full() -> LogRecord<'static> {
     let mut record = record();
     record.version = Version::HTTP_2;
-    record.set(Text::Site, b"shop");
+    static RULE: LazyLock<LoggedRule> = LazyLock::new(|| LoggedRule::new("shop", "/blog/*"));
+    record.rule = Some(&RULE);
     record.cache_status = Some(&SAID);
     record.collapse_wait = Some(Duration::from_millis(3));
     record.set(Text::Origin, b"app");
@@ -87,6 +90,7 @@ fn a_full_record_has_every_field_in_order() {
         r#""network.protocol.version":"2.0","http.response.status_code":200,"http.response.body.size":57000,"#,
         r#""larder.complete":true,"larder.request_time":0.180250,"larder.cache.stored":true,"larder.fragments":30,"#,
         r#""larder.fragments_asked":4,"larder.fragments_failed":1,"larder.fragment_wait":0.012000,"larder.site":"shop","#,
+        r#""larder.rule":"/blog/*","larder.result":"joined","#,
         r#""larder.cache.status":"uri-miss","larder.cache.status_field":"larder; fwd=uri-miss; fwd-status=304; "#,
         r#"stored; collapsed; detail=connect-timeout","larder.cache.detail":"connect-timeout","#,
         r#""larder.cache.collapsed":true,"#,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use larder_cache::ExchangeTimes;
 use larder_http::fields::content_type;
+use larder_observe::RuleId;
 use larder_origin::{OriginRequest, OriginResponse, Progress};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -17,12 +18,12 @@ use crate::invalidation::Writing;
 use crate::worker::Worker;
 use crate::worker_plan::WorkerPlan;
 
-/// Asks an origin, counting. The fields of the answer are completed.
+/// Asks an origin for a request of a rule, counting. The fields of the answer are completed.
 // Not an `async fn`, which would keep the request a second time while it waits.
 pub(crate) fn ask(
     worker: &Arc<Worker>,
     worker_plan: &WorkerPlan,
-    origin: usize,
+    (origin, rule): (usize, RuleId),
     request: OriginRequest,
 ) -> impl Future<Output = Result<(Box<OriginResponse>, ExchangeTimes), Failure>> + Send {
     // Sites name origins of their own plan.
@@ -38,7 +39,7 @@ pub(crate) fn ask(
                 let on_the_way = begun.elapsed().saturating_sub(answer.timing.first_byte);
                 let response = worker.proxy.clock.now();
                 let times = ExchangeTimes { request: wanted.later(on_the_way), response };
-                worker.metrics.origin_answered(choice.id, times.delay());
+                worker.metrics.origin_answered(choice.id, rule, times.delay());
                 fetch::complete(&mut answer.fields, times.response);
                 Ok((answer, times))
             }
@@ -65,7 +66,7 @@ pub(crate) type Acted<S> = Result<(Box<OriginResponse>, ExchangeTimes, S), Failu
 pub(crate) fn act<S: Send + 'static>(
     worker: &Arc<Worker>,
     worker_plan: &Arc<WorkerPlan>,
-    origin: usize,
+    asked: (usize, RuleId),
     request: OriginRequest,
     settle: impl FnOnce(Option<&OriginResponse>) -> (S, Writing) + Send + 'static,
 ) -> oneshot::Receiver<Acted<S>> {
@@ -82,8 +83,8 @@ pub(crate) fn act<S: Send + 'static>(
                 () = progress.seated(), if !ends_with_client => std::future::pending().await,
             }
         };
-        let asked = tokio::select! {
-            asked = ask(&worker, &worker_plan, origin, request) => asked,
+        let answered = tokio::select! {
+            answered = ask(&worker, &worker_plan, asked, request) => answered,
             () = left => {
                 // Where nothing of it was sent, nothing came of it; and perhaps its client asks again.
                 if progress.is_written() {
@@ -92,7 +93,7 @@ pub(crate) fn act<S: Send + 'static>(
                 return;
             }
         };
-        let acted = match asked {
+        let acted = match answered {
             Ok((answer, times)) => {
                 let (settled, writing) = settle(Some(&answer));
                 writing.wait().await;

@@ -51,7 +51,7 @@ pub(super) fn seed(
     let Storability::Storable(_) = judge(guard.request(), &whole, times, &task.settings.policy) else {
         return None;
     };
-    let (store, _) = task.settings.place_for(whole.status, &whole.fields, Some(complete));
+    let store = task.settings.place_for(whole.status, &whole.fields, Some(complete)).store;
     let runs = part.head.part.as_ref()?.runs();
     let streaming =
         StreamingBody::complete(store, guard.key(), &part.body, runs, complete, guard.audience())?;
@@ -71,7 +71,7 @@ fn asking(task: &FetchTask, guard: &FlightGuard, part: &Arc<StoredResponse>, gap
     let (worker, worker_plan, part) =
         (Arc::clone(&task.worker), Arc::clone(&task.worker_plan), Arc::clone(part));
     let (head, content, gap) = (Arc::clone(guard.request()), task.content.clone(), gap.clone());
-    let (origin, to) = (task.origin, task.to());
+    let (origin, to) = (task.asks(), task.to());
     Box::new(move |number| {
         let mut request = fetch::outgoing(&head, content.clone().into(), false, to, None);
         gap.request_fields(number, &part.head, &mut request.fields);

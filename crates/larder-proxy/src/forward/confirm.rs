@@ -54,7 +54,7 @@ pub(super) fn confirm(
                 (false, false) => {}
             }
             if !kept {
-                worker.metrics.not_stored(&NotStored::NoRoom);
+                worker.metrics.not_stored(task.settings.rule_id, &NotStored::NoRoom);
             }
             let shareable = renewed.head.freshness.is_shareable();
             let policy = &task.settings.policy;
@@ -69,7 +69,7 @@ pub(super) fn confirm(
             }
         }
         Updated::NoLongerStorable { fields, reason } => {
-            worker.metrics.not_stored(&NotStored::Rule(reason));
+            worker.metrics.not_stored(task.settings.rule_id, &NotStored::Rule(reason));
             if selected && !reason.lies_in_request() {
                 task.settings.remove_all_for(&key, stored, request);
             }

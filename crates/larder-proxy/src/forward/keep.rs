@@ -14,7 +14,7 @@ use larder_cache::completion::{different_states, keep_names, same_representation
 use larder_cache::part::Part;
 use larder_cache::{StoredHead, Verdict};
 use larder_http::fields::content_range::ContentRange;
-use larder_observe::CacheId;
+use larder_observe::RuleId;
 use larder_store::{CacheKey, Reservation, Store, StoredBody, StoredResponse};
 
 use crate::collapse::FlightGuard;
@@ -29,7 +29,8 @@ pub(super) struct Keeper<'a> {
     pub(super) guard: &'a FlightGuard,
     /// The store that this response is for.
     pub(super) store: &'a Arc<Store>,
-    pub(super) store_id: CacheId,
+    /// By what it is counted.
+    pub(super) rule_id: RuleId,
 }
 
 /// What is put into the index: head, body, and the room for the head.
@@ -49,8 +50,8 @@ impl Keeper<'_> {
             Some(_) => self.keep_part((head, body, room)),
         };
         match kept {
-            Ok(()) => self.worker.metrics.stored(self.store_id),
-            Err(reason) => self.worker.metrics.not_stored(&reason),
+            Ok(()) => self.worker.metrics.stored(self.rule_id),
+            Err(reason) => self.worker.metrics.not_stored(self.rule_id, &reason),
         }
         kept
     }

@@ -104,7 +104,7 @@ fn asking(
 ) -> (impl Future<Output = Result<(Box<OriginResponse>, ExchangeTimes), Failure>> + Send, bool) {
     let request = request(task, guard);
     let conditional = CONDITIONS.iter().any(|name| request.fields.contains_key(name));
-    (ask(&task.worker, &task.worker_plan, task.origin, request), conditional)
+    (ask(&task.worker, &task.worker_plan, task.asks(), request), conditional)
 }
 
 /// What an answer comes to.

@@ -15,9 +15,8 @@ use larder_cache::{CachePolicy, ExchangeTimes, NotStorable, Storability, StoredH
 use larder_http::body::{Body, BodyError};
 use larder_http::fields::litespeed;
 use larder_http::message::RequestHead;
-use larder_observe::CacheId;
 use larder_origin::OriginResponse;
-use larder_store::{Finished, Reservation, Store, StoredResponse, StreamingBody};
+use larder_store::{Finished, Reservation, StoredResponse, StreamingBody};
 
 use super::gaps::KeptPart;
 use super::keep::Keeper;
@@ -30,6 +29,7 @@ use crate::failure::Failure;
 use crate::fetch;
 use crate::fill::{Around, Filled, completed, fill};
 use crate::not_stored::NotStored;
+use crate::placement::StorePlace;
 use crate::settings::RuleSettings;
 use crate::worker::Worker;
 use crate::worker_plan::WorkerPlan;
@@ -165,8 +165,7 @@ struct Landing<'a> {
     task: &'a FetchTask,
     guard: &'a FlightGuard,
     /// The store that it is for.
-    store: &'a Arc<Store>,
-    store_id: CacheId,
+    place: StorePlace<'a>,
     head: Arc<StoredHead>,
     body: Body,
     /// Of a template.
@@ -193,7 +192,7 @@ fn land<'a>(
     let freshness = match judge(guard.request(), &answer, times, &settings.policy) {
         Storability::Storable(freshness) => freshness,
         Storability::NotStorable(reason) => {
-            worker.metrics.not_stored(&NotStored::Rule(reason));
+            worker.metrics.not_stored(settings.rule_id, &NotStored::Rule(reason));
             let kept = Kept::Nothing(reason);
             if reason.outdates(answer.status) {
                 end_before((settings, before.as_ref()), guard, None);
@@ -206,7 +205,7 @@ fn land<'a>(
         }
     };
     if answer.body.length().or(answer.content_length) > Some(UNREAD_BYTES_MAX) && guard.gives_up_unread() {
-        worker.metrics.not_stored(&NotStored::Unread);
+        worker.metrics.not_stored(settings.rule_id, &NotStored::Unread);
         pass(settings, guard, (forward_status, (answer, program)), times, Kept::Unread);
         return None;
     }
@@ -217,7 +216,8 @@ fn land<'a>(
     let OriginResponse { status, fields, body, content_length, .. } = *answer;
     let age = fields.get(AGE).cloned();
     let declared = body.length().or(content_length);
-    let (store, store_id) = settings.place_for(status, &fields, declared);
+    let place = settings.place_for(status, &fields, declared);
+    let store = place.store;
     let (head, mut own) =
         StoredHead::with_withheld(guard.request(), status, fields, freshness, &settings.policy);
     if own.contains_key(SET_COOKIE) {
@@ -264,20 +264,7 @@ fn land<'a>(
         guard.conclude(for_leader);
     }
     let (streaming, is_kept) = (AbortOnDrop(streaming), not_stored.is_none());
-    Some(Landing {
-        task,
-        guard,
-        store,
-        store_id,
-        head,
-        body,
-        program,
-        streaming,
-        room,
-        storing,
-        unkept,
-        is_kept,
-    })
+    Some(Landing { task, guard, place, head, body, program, streaming, room, storing, unkept, is_kept })
 }
 
 impl Landing<'_> {
@@ -297,7 +284,7 @@ impl Landing<'_> {
         };
         let gives_up = |arrived| arrived > UNREAD_BYTES_MAX && guard.gives_up_unread();
         let around = Around { passing, gives_up, orphan_time: self.task.orphan_time() };
-        let (storing, store, store_id) = (&self.storing, self.store, self.store_id);
+        let (storing, StorePlace { store, store_id, rule_id }) = (&self.storing, self.place);
         let settled = |outcome: Result<(), NotStored>| {
             storing.settle(outcome.map_err(NotStored::token));
             worker.proxy.note_outcome(store_id, &guard.place_of(head), outcome);
@@ -307,7 +294,7 @@ impl Landing<'_> {
         let mut part = None;
         let commit = |finished: &Finished| {
             let Some(room) = room else { return };
-            let keeper = Keeper { worker, settings, guard, store, store_id };
+            let keeper = Keeper { worker, settings, guard, store, rule_id };
             match finished {
                 Finished::Whole(body) => {
                     let head = match &program {
@@ -339,7 +326,7 @@ impl Landing<'_> {
             Filled::Broken(_) | Filled::Abandoned => Some(NotStored::Incomplete),
         };
         if let Some(reason) = lost {
-            worker.metrics.not_stored(&reason);
+            worker.metrics.not_stored(rule_id, &reason);
             settled(Err(reason));
         }
         Received { filled, part }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use larder_cache::part::Gap;
 use larder_cache::{Confirmed, Offered, StoredHead};
+use larder_observe::RuleId;
 use larder_origin::Affinity;
 use larder_store::StoredResponse;
 use smallvec::SmallVec;
@@ -49,6 +50,11 @@ pub(crate) struct FetchTask {
 }
 
 impl FetchTask {
+    /// The origin that is asked, and for which rule.
+    pub(super) fn asks(&self) -> (usize, RuleId) {
+        (self.origin, self.settings.rule_id)
+    }
+
     /// Whether it is for gaps that nobody is waiting for: then the whole is not asked for in their place.
     pub(super) fn is_unwanted(&self, guard: &FlightGuard) -> bool {
         self.is_behind && guard.audience().waiters() == 0

@@ -18,7 +18,7 @@ use larder_cache::stale::FAILURE_MEMORY;
 use larder_cache::{
     CachePolicy, Reuse, Selecting, StaleCause, StaleReason, StoredHead, ValidateReason, VaryNames, Verdict,
 };
-use larder_http::fields::cache_status::Forward;
+use larder_http::fields::cache_status::{Forward, HitSource};
 use larder_http::fields::range::RangeField;
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
@@ -352,11 +352,16 @@ impl Lookup<'_> {
     /// What the disks, files and values of the rule's stores have for this request, as far as a look that does not wait could not
     /// tell. What comes from a disk, or is a copy of a value, is in memory from then on.
     pub(crate) async fn recall(&self, now: Now) -> Option<LookupResult> {
+        self.recall_from_any(now).await.map(|(found, _)| found)
+    }
+
+    /// The same, with where it came from if it is in memory now.
+    pub(crate) async fn recall_from_any(&self, now: Now) -> Option<(LookupResult, HitSource)> {
         let mut found = None;
         for _ in 0..RECALLS_MAX {
             let anew = Lookup { judge: self.judge.anew(), ..*self };
             found = anew.recall_once(now).await;
-            let is_usable = found.as_ref().is_some_and(|found| found.usable().is_some());
+            let is_usable = found.as_ref().is_some_and(|(found, _)| found.usable().is_some());
             // What a purge may have named that went while this waited was given up.
             if is_usable || !anew.judge.is_outrun() {
                 break;
@@ -365,15 +370,17 @@ impl Lookup<'_> {
         found
     }
 
-    async fn recall_once(&self, now: Now) -> Option<LookupResult> {
+    async fn recall_once(&self, now: Now) -> Option<(LookupResult, HitSource)> {
         for (store, _) in self.rule.stores() {
             if store.looks_outside_first() {
                 let filed = file::look_waiting(self.rule, store, self.request, now).await;
                 if matches!(filed, FileLookup::Found(_) | FileLookup::ByHand(_)) {
-                    return Some(self.dated(self.look_up_beside_files(store, filed, now)));
+                    let found = self.look_up_beside_files(store, filed, now);
+                    return Some((self.dated(found), HitSource::File));
                 }
             } else if self.recall_from(store, now).await == Recalled::Something {
-                return Some(Lookup { judge: self.judge.anew(), ..*self }.look_up(now));
+                let from = if store.asks_anew() { HitSource::Remote } else { HitSource::Disk };
+                return Some((Lookup { judge: self.judge.anew(), ..*self }.look_up(now), from));
             }
         }
         None

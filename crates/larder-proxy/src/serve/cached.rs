@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 use larder_cache::ValidateReason;
-use larder_http::fields::cache_status::Outcome;
+use larder_http::fields::cache_status::{HitSource, Outcome};
 use larder_http::time::Now;
 use larder_listen::Interims;
 use larder_store::CacheKey;
@@ -203,8 +203,12 @@ impl<'a> CachedRequest<'a> {
                 Ok(used) => used,
                 Err(missing) => return self.after_miss(missing),
             };
+            let from_others = from_others.take();
+            if from_others.is_some() {
+                used.came_from(HitSource::Remote);
+            }
             if let Used::Stored { detail: detail @ None, .. } = &mut used {
-                *detail = from_others.take();
+                *detail = from_others;
             }
             if let Some(reply) = answered(&self.context, self.exchange, (used, now)) {
                 return Step::Reply(Box::new(reply));

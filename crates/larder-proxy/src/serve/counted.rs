@@ -16,10 +16,10 @@ use crate::worker::Worker;
 impl Worker {
     /// A fragment was answered.
     pub(super) fn count_fragment(&self, exchange: &Exchange, said: &CacheStatus) {
-        let store = exchange.settings().store_id;
+        let rule = exchange.settings().rule_id;
         match said.outcome {
-            Outcome::Hit => self.metrics.fragment_hits(store, 1),
-            Outcome::Forwarded(reason) => self.metrics.fragment_forwarded(store, &ForwardLabel(reason)),
+            Outcome::Hit => self.metrics.fragment_hits(rule, 1),
+            Outcome::Forwarded(reason) => self.metrics.fragment_forwarded(rule, &ForwardLabel(reason)),
             Outcome::Own => {}
         }
     }

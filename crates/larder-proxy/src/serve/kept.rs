@@ -32,7 +32,7 @@ use larder_http::fields::cache_status::CacheStatus;
 use larder_http::message::{PreparedFields, RequestHead, Response, ResponseHead};
 use larder_http::target::reference::DocumentUri;
 use larder_http::time::Now;
-use larder_observe::CacheId;
+use larder_observe::RuleId;
 use larder_store::{CacheKey, Held, MemoryStore, StoredResponse};
 use smallvec::SmallVec;
 
@@ -224,8 +224,8 @@ pub(super) struct KeptPage {
     /// What the template does for the request; `None` where it has read nothing of it, or cannot be rehearsed.
     rehearsal: Option<Rehearsal>,
     parts: Vec<KeptLookup>,
-    /// How many of them each store answers.
-    stores: Vec<(CacheId, u64)>,
+    /// How many of them each rule answers.
+    rules: Vec<(RuleId, u64)>,
     /// Where each of them stands there.
     by_uri: HashMap<DocumentUri, usize, foldhash::fast::RandomState>,
     /// `None` where it says what is another for each request: then only its parts are of use.
@@ -272,8 +272,8 @@ pub(super) fn find(
         let kept: AnyPage = Arc::clone(kept) as AnyPage;
         worker.kept_pages.note_used(template, &kept);
     }
-    for (store, count) in &kept.stores {
-        worker.metrics.fragment_hits(*store, *count);
+    for (rule, count) in &kept.rules {
+        worker.metrics.fragment_hits(*rule, *count);
     }
     #[cfg(test)]
     model::GIVEN.set(model::GIVEN.get() + 1);
@@ -365,7 +365,7 @@ pub(super) fn keep(worker: &Worker, exchange: &Exchange, made: Made<'_>) {
         request: RequestHead { fields: without_conditions(&head.fields), ..head.clone() },
         bare: RequestHead { fields: HeaderMap::new(), ..head.clone() },
         by_uri: made.parts.iter().enumerate().map(|(index, part)| (part.uri.clone(), index)).collect(),
-        stores: stores_of(&made.parts),
+        rules: rules_of(&made.parts),
         parts: made.parts,
         page,
         fields: Arc::new(PreparedFields::new(made.fields.clone())),
@@ -378,15 +378,15 @@ pub(super) fn keep(worker: &Worker, exchange: &Exchange, made: Made<'_>) {
     worker.kept_pages.keep(&template, Arc::clone(&kept) as AnyPage, replaces);
 }
 
-fn stores_of(parts: &[KeptLookup]) -> Vec<(CacheId, u64)> {
-    let mut stores: Vec<(CacheId, u64)> = Vec::new();
-    for id in parts.iter().map(|part| part.exchange.settings().store_id) {
-        match stores.iter_mut().find(|(store, _)| *store == id) {
+fn rules_of(parts: &[KeptLookup]) -> Vec<(RuleId, u64)> {
+    let mut rules: Vec<(RuleId, u64)> = Vec::new();
+    for id in parts.iter().map(|part| part.exchange.settings().rule_id) {
+        match rules.iter_mut().find(|(rule, _)| *rule == id) {
             Some((_, count)) => *count += 1,
-            None => stores.push((id, 1)),
+            None => rules.push((id, 1)),
         }
     }
-    stores
+    rules
 }
 
 impl KeptPage {
@@ -453,7 +453,7 @@ impl KeptPage {
         let length = stored.body.length();
         let said = part.said.at(age.as_secs(), stored.head.freshness.ttl_seconds(now));
         let body = PartBody::new(stored.into_body(0..length)?);
-        worker.metrics.fragment_hits(part.exchange.settings().store_id, 1);
+        worker.metrics.fragment_hits(part.exchange.settings().rule_id, 1);
         let (template, cookies) = (part.template.clone(), part.cookies);
         Some(Box::new(Fragment { said, body, template, passes: false, detail: None, cookies }))
     }

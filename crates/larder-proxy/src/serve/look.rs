@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use larder_cache::StaleReason;
 use larder_cache::stale::REFRESH_PAUSE;
+use larder_http::fields::cache_status::HitSource;
 use larder_http::time::Now;
-use larder_store::{CacheKey, Held, HotCache, StoredResponse};
+use larder_store::{CacheKey, Held, HotCache, StoredBody, StoredResponse};
 
 use super::context::RequestContext;
 use super::refresh::{self, RefreshedRequest, Standing};
@@ -97,8 +98,12 @@ impl Look<'_> {
 
     /// What the disks, files and values have. `None` where they have nothing.
     pub(super) async fn recalled(&self) -> Option<Result<Used, Miss>> {
-        let found = self.lookup(None).recall(self.now).await?;
-        Some(self.used(found))
+        let (found, from) = self.lookup(None).recall_from_any(self.now).await?;
+        let mut used = self.used(found);
+        if let Ok(used) = &mut used {
+            used.came_from(from);
+        }
+        Some(used)
     }
 
     /// The same look once more. It is no use of what it finds.
@@ -140,11 +145,13 @@ impl Look<'_> {
                 let stale = ttl.is_zero().then_some(StaleReason::MaxStale.token());
                 let detail = stale.or(stored.body.is_by_hand().then_some(BY_HAND));
                 let ttl_seconds = stored.head.freshness.ttl_seconds(self.now);
-                Ok(Used::Stored { stored, age, ttl_seconds, detail })
+                let source = if stale.is_some() { HitSource::Stale } else { source_of(&stored.body) };
+                Ok(Used::Stored { stored, age, ttl_seconds, detail, source })
             }
             LookupResult::Refresh { stored, age, ttl_seconds, ground } => {
                 refresh(&stored, RefreshKind::Behind);
-                Ok(Used::Stored { stored, age, ttl_seconds, detail: Some(ground.token()) })
+                let detail = Some(ground.token());
+                Ok(Used::Stored { stored, age, ttl_seconds, detail, source: HitSource::Stale })
             }
             LookupResult::Miss(miss) => Err(miss),
         }
@@ -178,7 +185,20 @@ impl Look<'_> {
         refresh::refresh(self.refreshed(), (stored, miss.since), RefreshKind::Down, unchanged);
         let age = stored.head.freshness.age(self.now);
         let (stored, detail) = (Held::Shared(Arc::clone(stored)), Some(ground.token()));
-        Used::Stored { stored, age, ttl_seconds, detail }
+        Used::Stored { stored, age, ttl_seconds, detail, source: HitSource::Stale }
+    }
+}
+
+/// Where the bytes of a fresh response are.
+#[inline(always)]
+fn source_of(body: &StoredBody) -> HitSource {
+    if body.is_in_memory_alone() {
+        return HitSource::Memory;
+    }
+    match (body.is_a_file(), body.is_in_memory()) {
+        (true, _) => HitSource::File,
+        (false, true) => HitSource::Memory,
+        (false, false) => HitSource::Disk,
     }
 }
 

@@ -49,16 +49,17 @@ pub(super) async fn pass(
     let to = (hop, affinity);
     let mut request = fetch::outgoing(&exchange.asked.head, inside.body, websocket, to, Some(sink));
     request.trailers.announced = inside.announced;
+    let asks = (origin, exchange.settings().rule_id);
     let acted = match larder_cache::is_safe(&exchange.asked.head.method) {
         true => {
-            let mut asked = forward::ask(worker, worker_plan, origin, request).await;
+            let mut asked = forward::ask(worker, worker_plan, asks, request).await;
             if let Ok((part, _)) = &asked
                 && forward::is_part_of_template(exchange.settings(), part)
             {
                 // Of a template all is needed.
                 let whole = fetch::without_range(&exchange.asked.head);
                 let request = fetch::outgoing(&whole, Body::Empty, false, to, None);
-                asked = forward::ask(worker, worker_plan, origin, request).await;
+                asked = forward::ask(worker, worker_plan, asks, request).await;
             }
             if let Ok((answer, _)) = &asked {
                 let said = (answer.status, &answer.fields);
@@ -72,7 +73,7 @@ pub(super) async fn pass(
         false => {
             let kept = post::ForGet::before_sending(worker, exchange);
             let settle = invalidation(worker, exchange, kept);
-            let acted = forward::act(worker, worker_plan, origin, request, settle);
+            let acted = forward::act(worker, worker_plan, asks, request, settle);
             acted.await.unwrap_or(Err(Failure::FETCH_LOST))
         }
     };

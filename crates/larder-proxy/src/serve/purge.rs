@@ -12,9 +12,9 @@ use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use larder_cache::purge::{Expression, Mode, PatternText, Selector};
 use larder_http::body::Body;
-use larder_http::fields::cache_status::{CacheStatus, Outcome};
+use larder_http::fields::cache_status::{CacheStatus, Outcome, RequestResult};
 use larder_http::message::{Peer, RequestHead, Response, ResponseHead};
-use larder_observe::{LogRecord, RouteId, Served};
+use larder_observe::{LogRecord, Served};
 
 use super::content;
 use crate::exchange::tell_head;
@@ -24,6 +24,7 @@ use crate::purges::access::{Access, Admitted, AskedSite, Asking, admit};
 use crate::purges::{AuditEntry, Order, PurgeError, PurgeRefusal, Sender, here};
 use crate::receipt::{Account, Logged, Receipt};
 use crate::route;
+use crate::settings::SiteSettings;
 use crate::worker::Worker;
 
 /// Content of a request for a purge that is read and dropped, in bytes. Beyond it the connection is closed.
@@ -244,11 +245,10 @@ impl AskingPeer {
         response: &mut Response,
         detail: &'static str,
     ) -> Receipt {
-        let (route, started) = match self.own {
-            Some(own) => (plan.router.at(own).settings.route, worker.proxy.clock.now()),
-            None => (RouteId::default(), worker.proxy.clock.now()),
-        };
-        worker.metrics.request(route, &self.head.method, response.head.status);
+        let started = worker.proxy.clock.now();
+        let of_site = |settings: &SiteSettings| (settings.route, settings.otherwise.rule_id);
+        let counted = self.own.map(|own| of_site(&plan.router.at(own).settings)).unwrap_or_default();
+        worker.metrics.request(counted, &self.head.method, response.head.status, RequestResult::Own);
         let status = CacheStatus { detail: Some(detail), ..CacheStatus::new(Outcome::Own) };
         let log = worker.proxy.log_format().map(|format| {
             let mut record = LogRecord::new(started.wall, self.client());
@@ -258,7 +258,7 @@ impl AskingPeer {
             Logged { line: record.line(format), stored: false, storing: None, page: None }
         });
         response.head.cache_status = Some(status);
-        Receipt(Some(Account { route, started, served: Served::Local, log }))
+        Receipt(Some(Account { counted, started, served: Served::Local, log }))
     }
 
     fn client(&self) -> IpAddr {

@@ -16,6 +16,7 @@ use larder_cache::completion::{is_of, may_be_completed};
 use larder_cache::part::Part;
 use larder_http::body::{Body, BodyError, Stream};
 use larder_http::message::{RequestHead, Response};
+use larder_observe::RuleId;
 use larder_origin::Affinity;
 
 use super::context::RequestContext;
@@ -46,7 +47,7 @@ pub(super) fn make_resumable(
     let rest = may_ask.then(|| Rest {
         worker: Arc::clone(context.worker),
         worker_plan: Arc::clone(context.worker_plan),
-        origin: context.origin,
+        asks: (context.origin, exchange.settings().rule_id),
         request: fetch::for_refresh(&exchange.asked.head, None),
         hop: ClientHop { assembles: exchange.settings().policy.templates.is_on(), ..exchange.asker.hop },
         head: Arc::clone(head),
@@ -60,7 +61,8 @@ pub(super) fn make_resumable(
 struct Rest {
     worker: Arc<Worker>,
     worker_plan: Arc<WorkerPlan>,
-    origin: usize,
+    /// The origin, and the rule that it is asked for.
+    asks: (usize, RuleId),
     request: RequestHead,
     hop: ClientHop,
     head: Arc<StoredHead>,
@@ -69,13 +71,13 @@ struct Rest {
 impl Rest {
     /// The bytes from `position` to `end`, or to the end of the whole; `None` where they cannot be had.
     async fn ask(self, position: u64, end: Option<u64>) -> Option<Stream> {
-        let Self { worker, worker_plan, origin, request, hop, head } = self;
+        let Self { worker, worker_plan, asks, request, hop, head } = self;
         let mut asked =
             fetch::outgoing(&request, Bytes::new().into(), false, (hop, Affinity::default()), None);
         let last = end.map(|end| end.saturating_sub(1).to_string()).unwrap_or_default();
         asked.fields.insert(header::RANGE, HeaderValue::try_from(format!("bytes={position}-{last}")).ok()?);
         asked.fields.insert(header::IF_RANGE, head.validators.etag.clone()?);
-        let (answer, _) = forward::ask(&worker, &worker_plan, origin, asked).await.ok()?;
+        let (answer, _) = forward::ask(&worker, &worker_plan, asks, asked).await.ok()?;
         let part = Part::of(&answer.fields).filter(|_| answer.status == StatusCode::PARTIAL_CONTENT)?;
         let is_it = part.range.start == position
             && end.or(part.complete) == Some(part.range.end)

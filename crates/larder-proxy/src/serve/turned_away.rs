@@ -6,9 +6,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use larder_http::fields::cache_status::{CacheStatus, Outcome};
+use larder_http::fields::cache_status::{CacheStatus, Outcome, RequestResult};
 use larder_http::message::{RequestHead, Response};
-use larder_observe::{LogRecord, RouteId, Served};
+use larder_observe::{LogRecord, Served};
 
 use crate::exchange::tell_head;
 use crate::failure::Failure;
@@ -23,8 +23,8 @@ pub(super) fn answer(
     client: IpAddr,
     failure: Failure,
 ) -> (Response, Receipt) {
-    let (route, started) = (RouteId::default(), worker.proxy.clock.now());
-    worker.metrics.request(route, &head.method, failure.status);
+    let (counted, started) = (Default::default(), worker.proxy.clock.now());
+    worker.metrics.request(counted, &head.method, failure.status, RequestResult::Own);
     worker.proxy.turned_away.note(failure.detail);
     let mut response = respond::failure(failure);
     let status = CacheStatus { detail: Some(failure.detail), ..CacheStatus::new(Outcome::Own) };
@@ -36,5 +36,5 @@ pub(super) fn answer(
         Logged { line: record.line(format), stored: false, storing: None, page: None }
     });
     response.head.cache_status = Some(status);
-    (response, Receipt(Some(Account { route, started, served: Served::Local, log })))
+    (response, Receipt(Some(Account { counted, started, served: Served::Local, log })))
 }

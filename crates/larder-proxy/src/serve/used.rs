@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use larder_http::fields::cache_status::{CacheStatus, Outcome};
+use larder_http::fields::cache_status::{CacheStatus, HitSource, Outcome};
 use larder_http::message::Response;
 use larder_http::time::Now;
 use larder_store::Held;
@@ -20,7 +20,7 @@ use crate::respond;
 
 /// What answers a request without the origin.
 pub(super) enum Used {
-    Stored { stored: Held, age: Duration, ttl_seconds: i64, detail: Option<&'static str> },
+    Stored { stored: Held, age: Duration, ttl_seconds: i64, detail: Option<&'static str>, source: HitSource },
     Failed(Failure),
 }
 
@@ -31,12 +31,20 @@ impl Used {
         matches!(self, Self::Stored { stored, .. } if stored.head.template.is_some())
     }
 
+    /// What was fresh in memory came from there, for this request.
+    pub(super) fn came_from(&mut self, from: HitSource) {
+        if let Self::Stored { source: source @ HitSource::Memory, .. } = self {
+            *source = from;
+        }
+    }
+
     #[inline(always)]
     pub(super) fn status(&self) -> CacheStatus {
         match self {
-            Self::Stored { ttl_seconds, detail, .. } => CacheStatus {
+            Self::Stored { ttl_seconds, detail, source, .. } => CacheStatus {
                 ttl_seconds: Some(*ttl_seconds),
                 detail: *detail,
+                source: *source,
                 ..CacheStatus::new(Outcome::Hit)
             },
             Self::Failed(failure) => {
@@ -67,10 +75,10 @@ pub(super) fn answered(
 ) -> Option<Reply> {
     let status = used.status();
     let used = match used {
-        Used::Stored { stored, age, ttl_seconds, detail } => {
+        Used::Stored { stored, age, ttl_seconds, detail, source } => {
             match sheet::from_stored(exchange, stored, age, status) {
                 Sheeted::Template(reply) => return Some(reply),
-                Sheeted::Plain(stored) => Used::Stored { stored, age, ttl_seconds, detail },
+                Sheeted::Plain(stored) => Used::Stored { stored, age, ttl_seconds, detail, source },
                 Sheeted::Gone => return None,
             }
         }

@@ -39,6 +39,26 @@ const GAUGES: [&str; 5] = [
     "larder_connections_open",
 ];
 
+/// What is counted twice, by different words: the sums of both sides are equal once all exchanges have ended.
+const EQUAL_SUMS: [(&[&str], &[&str]); 4] = [
+    (&["larder_requests_total"], &["larder_rule_requests_total"]),
+    (&["larder_response_body_bytes_total"], &["larder_rule_body_bytes_total"]),
+    (
+        &["larder_cache_lookups_total{status=\"hit\"}"],
+        &[
+            "larder_rule_requests_total{result=\"memory\"}",
+            "larder_rule_requests_total{result=\"disk\"}",
+            "larder_rule_requests_total{result=\"file\"}",
+            "larder_rule_requests_total{result=\"remote\"}",
+            "larder_rule_requests_total{result=\"stale\"}",
+        ],
+    ),
+    (
+        &["larder_rule_forwarded_total"],
+        &["larder_rule_requests_total{result=\"joined\"}", "larder_rule_requests_total{result=\"asked\"}"],
+    ),
+];
+
 /// A single wait of a client or an origin for the other end.
 pub(super) const WAIT_LIMIT: Duration = Duration::from_secs(10);
 
@@ -257,7 +277,18 @@ impl<'a> World<'a> {
         self.crowds.clear();
     }
 
-    /// Lets everybody go, clients and origins, and looks whether larder then holds anything on their behalf.
+    /// Sums that differ although they are of the same.
+    fn unequal(&self) -> impl Iterator<Item = Mismatch> {
+        let sum = |series: &[&str]| -> f64 { series.iter().filter_map(|one| self.larder.metric(one)).sum() };
+        EQUAL_SUMS.iter().filter_map(move |(one, other)| {
+            let (expected, got) = (sum(one), sum(other));
+            let differs = expected != got;
+            differs.then(|| Mismatch::new(format!("sum of {other:?}"), expected.to_string(), got.to_string()))
+        })
+    }
+
+    /// Lets everybody go, clients and origins, and looks whether larder then holds anything on their behalf, and has counted all of
+    /// them alike.
     fn settle(&mut self) -> Vec<Mismatch> {
         self.leave();
         self.gates.release_all();
@@ -269,6 +300,7 @@ impl<'a> World<'a> {
                 .map(|(gauge, value)| {
                     Mismatch::new(format!("{gauge} when all have left"), "0", value.to_string())
                 })
+                .chain(self.unequal())
                 .collect();
             if held.is_empty() || Instant::now() > until {
                 return held;

@@ -6,6 +6,7 @@
 mod figures;
 mod pages;
 mod rates;
+mod rules;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use super::output::{complain, print_all, printable};
 use super::table::{Lean, Table, bytes, count, time};
 use figures::{NOTHING, ask, each, number, origin_requests, refused, sum, tenths, wait};
 use pages::pages;
+use rules::rules;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct StatsArguments {
@@ -73,6 +75,7 @@ fn text(stats: &Value) -> String {
     let tables = [
         saved(stats),
         served(stats),
+        rules(stats),
         pages(stats),
         stores(stats),
         disks(stats),
@@ -283,6 +286,7 @@ mod tests {
             "version": "1.2.3", "health": "ok", "uptime_seconds": 200.0, "requests": 12345, "hit_ratio": 0.9999,
             "saved": 12000, "hits": 10000,
             "latency": {"hit": {"count": 12, "mean": 0.000_05, "p50": 0.002, "p99": 1.5, "p999": null}},
+            "rules": [{"site": "a", "rule": "/x", "requests": 4, "results": {"asked": 4}}, {}],
             "stores": [{"name": "default", "lookups": {"hit": 3, "stale": 1}, "tiers": [
                 {"tier": "memory", "objects": 7, "bytes": 1024, "max_bytes": 2048, "refused": {}},
                 {"tier": "disk", "disk": "/mnt/d1", "objects": 9, "bytes": 0, "max_bytes": 0, "state": "absent",
@@ -300,6 +304,7 @@ mod tests {
             "  collapsed       -       -  shared",
             "to origins        2          refreshes included\n",
             "hit           12  50 µs  2.0 ms  1.50 s      -\n",
+            "a /x         4          -       0      4            -  -\n",
             "default          -         4       -        0          -\n",
             "default  memory                7  1.0 KiB  2.0 KiB  50 %  -       0\n",
             "default  disk /mnt/d1          9      0 B      0 B     -  absent  1 234 queue-full, 2 no-room\n",

@@ -50,11 +50,13 @@ impl Fixture {
         let pages = PlaceMatch { types: vec![TypePattern::new("text/*")], ..PlaceMatch::default() };
         let settings = Arc::new(RuleSettings {
             store_id: metrics.cache("own"),
+            rule_id: Default::default(),
             store_from: StoreFrom::Site,
             places: vec![StoreRule {
                 what: pages,
                 store: Arc::clone(&files),
                 store_id: metrics.cache("pages"),
+                rule_id: Default::default(),
             }],
             ..crate::testing::rule(&own)
         });
