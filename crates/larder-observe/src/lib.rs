@@ -1,11 +1,11 @@
-//! What larder tells about itself: numbers, the access log, its own messages.
+//! What larder tells about itself: numbers, the access log, its own messages; and the language that selects from it.
 //!
 //! In: events from the workers (a request answered, a look-up, a fetch) and records of finished exchanges. Out: the
 //! text of `/metrics`, a [`Snapshot`] for `/stats`, log lines on a file or stdout, messages on stderr.
 //! Everything a worker calls here costs a few nanoseconds and never waits. Counters are in the worker's own cache
 //! lines, and a reader sums them. Log records are moved into a bounded queue that a thread of its own drains.
-//! Declared once: every metric family in [`family`], every log field in [`access_log`]; the reference pages under
-//! docs/reference are generated from those tables.
+//! Declared once: every metric family in [`family`], every log field in [`access_log`], every field of a [`filter`]; the
+//! reference pages under docs/reference are generated from those tables.
 //! Deliberately absent: traces, and any meaning of reasons. Which reasons exist is said by the crates that decide,
 //! through the [`Label`] trait.
 
@@ -16,6 +16,7 @@ pub mod diagnostics;
 mod error;
 pub mod exposition;
 pub mod family;
+pub mod filter;
 pub mod histogram;
 mod label;
 mod metrics;

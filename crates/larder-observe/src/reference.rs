@@ -9,7 +9,8 @@ use std::fmt::Write;
 use crate::access_log::FIELDS;
 use crate::family::{self, Kind};
 
-const GENERATED: &str = "<!-- Generated from the declarations in the crates; edit those. -->\n\n";
+/// The line that says where a page comes from.
+pub(crate) const GENERATED: &str = "<!-- Generated from the declarations in the crates; edit those. -->\n\n";
 
 /// Families that other crates declare beside what they count.
 #[derive(Clone, Debug, Default)]

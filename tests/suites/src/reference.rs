@@ -16,6 +16,7 @@ pub(crate) fn run(root: &Path, write: bool) -> Result<()> {
         ("docs/reference/larder.schema.json", larder_config::json_schema()),
         ("docs/reference/metrics.md", larder_observe::metrics_markdown(&counted_elsewhere())),
         ("docs/reference/access-log.md", larder_observe::access_log_markdown()),
+        ("docs/reference/filter.md", larder_observe::filter::filter_markdown()),
     ];
     let mut stale = Vec::new();
     for (name, text) in &pages {
