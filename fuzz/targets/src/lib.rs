@@ -27,6 +27,7 @@ pub mod fields;
 pub mod file_journal;
 pub mod file_meta;
 pub mod file_name;
+pub mod filter;
 pub mod fleet_log;
 pub mod hypers;
 pub mod judge;
@@ -77,6 +78,7 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("file_journal", file_journal::check),
     ("file_meta", file_meta::check),
     ("file_name", file_name::check),
+    ("filter", filter::check),
     ("fleet_log", fleet_log::check),
     ("memcached_replies", memcached_replies::check),
     ("purge_dialects", purge_dialects::check),
