@@ -3,6 +3,8 @@
 //! In: what an attempt brought. Out: an [`OriginResponse`], whose body or tunnel holds the connection and counts as in
 //! flight until it ends; or why the answer cannot be believed, after which the connection is closed.
 
+use std::sync::Arc;
+
 use http::{HeaderMap, Response, StatusCode};
 use http_body::Body as _;
 use hyper::upgrade::Upgraded;
@@ -44,9 +46,9 @@ async fn accept_tunnel(
     settings: &OriginSettings,
     mut in_flight: InFlight,
 ) -> Result<Box<OriginResponse>, OriginError> {
-    let Reached { mut ticket, answered: Answered { lease, response, .. }, timing } = reached;
+    let Reached { mut ticket, answered: Answered { lease, response, .. }, timing, attempts } = reached;
     let reused = lease.is_reused;
-    let (server, tag) = (ticket.endpoint().server().clone(), ticket.endpoint().tag());
+    let (server, tag) = (Arc::clone(ticket.endpoint().server_name()), ticket.endpoint().tag());
     let (status, fields, upgraded) = match switch(lease, response, asked.websocket, settings).await {
         Ok(switched) => switched,
         Err(error) => {
@@ -66,6 +68,7 @@ async fn accept_tunnel(
         body: Body::Empty,
         tunnel: Some(tunnel),
         server,
+        attempts,
         tag,
         reused,
         timing,
@@ -78,10 +81,10 @@ fn accept_content(
     settings: &OriginSettings,
     mut in_flight: InFlight,
 ) -> Result<Box<OriginResponse>, OriginError> {
-    let Reached { mut ticket, answered, timing } = reached;
+    let Reached { mut ticket, answered, timing, attempts } = reached;
     let Answered { lease, response, is_upload_complete, uploading } = answered;
     let reused = lease.is_reused;
-    let (server, tag) = (ticket.endpoint().server().clone(), ticket.endpoint().tag());
+    let (server, tag) = (Arc::clone(ticket.endpoint().server_name()), ticket.endpoint().tag());
     let (mut parts, incoming) = response.into_parts();
     let framing = answer::check(&parts, &asked.method, &settings.head).inspect_err(|_| ticket.failed())?;
     ticket.succeeded();
@@ -109,6 +112,7 @@ fn accept_content(
         body,
         tunnel: None,
         server,
+        attempts,
         tag,
         reused,
         timing,

@@ -19,7 +19,7 @@ use larder_http::message::{Interim, Tunnel};
 
 use crate::error::OriginError;
 use crate::fleet::ServerTag;
-use crate::settings::{HeadLimits, ServerAddress};
+use crate::settings::HeadLimits;
 
 /// Where interim responses go.
 pub type InterimSink = Arc<dyn Fn(Interim) + Send + Sync>;
@@ -27,6 +27,8 @@ pub type InterimSink = Arc<dyn Fn(Interim) + Send + Sync>;
 /// How long the parts of an exchange took.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
+    /// Waiting for a place among the requests in flight, and for the names of servers.
+    pub queue: Duration,
     /// DNS, TCP and TLS; `None` on a used connection.
     pub connect: Option<Duration>,
     /// From handing the request to the connection to the end of the final head.
@@ -48,8 +50,10 @@ pub struct OriginResponse {
     pub body: Body,
     /// Both directions, where WebSocket was asked for and granted.
     pub tunnel: Option<Tunnel>,
-    /// Which server answered.
-    pub server: Arc<ServerAddress>,
+    /// Which server answered, as configured.
+    pub server: Arc<str>,
+    /// How often the request was sent, with this time.
+    pub attempts: u32,
     /// Names the server, for a cookie that keeps a client there.
     pub tag: ServerTag,
     /// Whether a kept connection was used.

@@ -172,6 +172,8 @@ impl Origin {
             peer,
             progress,
             begun,
+            queued: begun.elapsed(),
+            attempts: 0,
             tried: Vec::new(),
             has_moved: false,
         };

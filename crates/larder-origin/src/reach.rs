@@ -54,6 +54,8 @@ pub(crate) struct Reached {
     pub(crate) ticket: Ticket,
     pub(crate) answered: Answered,
     pub(crate) timing: Timing,
+    /// How often the request was sent, to any server.
+    pub(crate) attempts: u32,
 }
 
 /// What a request takes along from server to server.
@@ -67,6 +69,10 @@ pub(crate) struct Journey<'a> {
     pub(crate) peer: Option<Peer>,
     pub(crate) progress: Option<Arc<Progress>>,
     pub(crate) begun: Instant,
+    /// How long it waited before a server was chosen.
+    pub(crate) queued: Duration,
+    /// How often it was sent.
+    pub(crate) attempts: u32,
     /// Endpoints that were asked or could not be connected to.
     pub(crate) tried: Vec<u64>,
     /// Whether connecting has moved on to another server already.
@@ -117,12 +123,13 @@ impl Journey<'_> {
             // Stays handed over where this is dropped during the attempt.
             let before = self.progress.as_ref().map(|progress| progress.hand_over());
             let (interims, total) = (self.interims.as_ref(), self.asked.total);
+            self.attempts += 1;
             let outcome = attempt(lease, outgoing, interims, self.fleet.settings(), total).await;
             self.take_back(before, &outcome);
             let (error, again, needs_http1) = match outcome {
                 Ok(answered) => {
-                    let timing = Timing { connect, first_byte: begun.elapsed() };
-                    return Ok(Reached { ticket, answered, timing });
+                    let timing = Timing { queue: self.queued, connect, first_byte: begun.elapsed() };
+                    return Ok(Reached { ticket, answered, timing, attempts: self.attempts });
                 }
                 Err(Failed { error, again, needs_http1 }) => (error, again, needs_http1),
             };

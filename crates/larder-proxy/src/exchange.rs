@@ -13,7 +13,7 @@ use larder_http::fields::cache_status::{CACHE_STATUS, CacheStatus, Outcome};
 use larder_http::message::{RequestHead, Response, ResponseHead, Scheme};
 use larder_http::target::Target;
 use larder_http::time::Now;
-use larder_observe::{LogRecord, Served, Text};
+use larder_observe::{Fetched, LogRecord, Served, Text};
 use larder_origin::ServerTag;
 
 use crate::asked::{Asked, Asker};
@@ -46,7 +46,8 @@ pub(crate) struct Exchange {
     pub(crate) started: Now,
     /// How long it waited for another's fetch.
     pub(crate) collapse_wait: Option<Duration>,
-    pub(crate) origin_time: Option<Duration>,
+    /// How asking the origin went, for this request or for the one that it waited for.
+    pub(crate) fetched: Option<Arc<Fetched>>,
     /// Whether the response that it is sent is stored, where that is known only at the end.
     pub(crate) storing: Option<Arc<Storing>>,
     /// What became of the fragments of a page, which is known at its end.
@@ -81,7 +82,7 @@ impl Exchange {
             cached_only: false,
             started,
             collapse_wait: None,
-            origin_time: None,
+            fetched: None,
             storing: None,
             page: None,
         }
@@ -177,9 +178,12 @@ impl Exchange {
     #[inline(always)]
     fn tell<'a>(&'a self, record: &mut LogRecord<'a>) {
         record.collapse_wait = self.collapse_wait;
-        record.origin_time = self.origin_time;
         record.rule = Some(&self.settings().logged);
         record.set(Text::Origin, self.origin.as_deref().unwrap_or_default().as_bytes());
+        // What a request has asked before it found something after all is no part of a hit.
+        if record.cache_status.is_none_or(|said| said.outcome != Outcome::Hit) {
+            record.fetched = self.fetched.as_deref();
+        }
         tell_head(&self.asked.head, self.asked.raw_target(), record);
     }
 }

@@ -180,8 +180,16 @@ fields! {
         "larder.origin.status_code", "number", "What it answered." => |r, s| {
             s.status(r.cache_status.and_then(|said| said.forward_status))
         };
-        "larder.origin.time", "number, seconds", "From asking it to its final head." => |r, s| {
-            s.seconds(r.origin_time)
+        "larder.origin.server", "string", "Which of its servers answered, as configured." => |r, s| {
+            s.text(r.fetched.and_then(|fetched| fetched.server.as_deref()).unwrap_or_default().as_bytes())
+        };
+        "larder.origin.attempts", "number", "How often the request was sent until that server answered." => |r, s| {
+            if let Some(fetched) = r.fetched.filter(|fetched| fetched.attempts > 0) {
+                s.integer(fetched.attempts.into());
+            }
+        };
+        "larder.origin.time", "number, seconds", "From asking it to its final head, or to its failure; also where another request's fetch was waited for." => |r, s| {
+            s.seconds(r.fetched.map(|fetched| fetched.took))
         };
         "user_agent.original", "string", "The User-Agent field, cut at 1024 bytes." => |r, s| {
             s.text(r.text(Text::UserAgent))

@@ -11,6 +11,8 @@ use larder_http::fields::cache_status::CacheStatus;
 use larder_http::message::Scheme;
 use larder_http::time::WallTime;
 
+use crate::fetched::Fetched;
+
 /// So many bytes of a target are kept, its `?` included.
 const TARGET_BYTES_MAX: usize = 8192;
 
@@ -75,8 +77,8 @@ pub struct LogRecord<'a> {
     pub refusal: Option<&'static str>,
     /// How long the request waited for another's fetch.
     pub collapse_wait: Option<Duration>,
-    /// From asking the origin to its final head.
-    pub origin_time: Option<Duration>,
+    /// How asking the origin went.
+    pub fetched: Option<&'a Fetched>,
     texts: [&'a [u8]; Text::COUNT],
     path: &'a [u8],
     /// What follows `?`.
@@ -100,7 +102,7 @@ impl<'a> LogRecord<'a> {
             cache_status: None,
             refusal: None,
             collapse_wait: None,
-            origin_time: None,
+            fetched: None,
             texts: [&[]; Text::COUNT],
             path: &[],
             query: None,

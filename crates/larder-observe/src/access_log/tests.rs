@@ -11,6 +11,7 @@ use larder_http::time::WallTime;
 use proptest::prelude::*;
 
 use super::*;
+use crate::fetched::Fetched;
 
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -71,12 +72,24 @@ fn fill<'a>(record: &mut LogRecord<'a>, bytes: &'a [u8]) {
 fn full() -> LogRecord<'static> {
     let mut record = record();
     record.version = Version::HTTP_2;
+    static FETCHED: LazyLock<Fetched> = LazyLock::new(|| Fetched {
+        origin: "app".into(),
+        server: Some("http://10.0.0.1:3000".into()),
+        attempts: 2,
+        is_reused: true,
+        took: Duration::from_millis(179),
+        queue: Duration::ZERO,
+        connect: None,
+        first_byte: Some(Duration::from_millis(178)),
+        status: Some(StatusCode::NOT_MODIFIED),
+        error: None,
+    });
     static RULE: LazyLock<LoggedRule> = LazyLock::new(|| LoggedRule::new("shop", "/blog/*"));
     record.rule = Some(&RULE);
     record.cache_status = Some(&SAID);
     record.collapse_wait = Some(Duration::from_millis(3));
     record.set(Text::Origin, b"app");
-    record.origin_time = Some(Duration::from_millis(179));
+    record.fetched = Some(&FETCHED);
     record.set(Text::UserAgent, b"curl/8 \"x\"");
     record.set(Text::Referer, b"http://example.com/");
     record
@@ -94,7 +107,7 @@ fn a_full_record_has_every_field_in_order() {
         r#""larder.cache.status":"uri-miss","larder.cache.status_field":"larder; fwd=uri-miss; fwd-status=304; "#,
         r#"stored; collapsed; detail=connect-timeout","larder.cache.detail":"connect-timeout","#,
         r#""larder.cache.collapsed":true,"#,
-        r#""larder.cache.collapse_wait":0.003000,"larder.origin.name":"app","larder.origin.status_code":304,"#,
+        r#""larder.cache.collapse_wait":0.003000,"larder.origin.name":"app","larder.origin.status_code":304,"larder.origin.server":"http://10.0.0.1:3000","larder.origin.attempts":2,"#,
         r#""larder.origin.time":0.179000,"user_agent.original":"curl/8 \"x\"","#,
         r#""http.request.header.referer":"http://example.com/"}"#,
         "\n"

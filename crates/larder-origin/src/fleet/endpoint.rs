@@ -51,6 +51,8 @@ pub(crate) type Members = Arc<[Arc<Endpoint>]>;
 pub(crate) struct Endpoint {
     parts: Parts,
     id: u64,
+    /// The server as a text.
+    server_name: Arc<str>,
     tag: ServerTag,
     /// The [`Rank`], which changes with what a service record says. Each number stands for itself.
     weight: AtomicU64,
@@ -62,8 +64,9 @@ impl Endpoint {
     pub(super) fn new(parts: Parts) -> Arc<Self> {
         let tag = ServerTag::new(&parts.server, &parts.place);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        let server_name = parts.server.to_string().into();
         let (weight, level) = (AtomicU64::new(parts.rank.weight), AtomicU32::new(parts.rank.level));
-        Arc::new(Self { parts, id, tag, weight, level, is_retired: AtomicBool::new(false) })
+        Arc::new(Self { parts, id, server_name, tag, weight, level, is_retired: AtomicBool::new(false) })
     }
 
     /// Different for each endpoint of this process.
@@ -74,6 +77,11 @@ impl Endpoint {
     /// The configured server it belongs to.
     pub(crate) fn server(&self) -> &Arc<ServerAddress> {
         &self.parts.server
+    }
+
+    /// The same as a text.
+    pub(crate) fn server_name(&self) -> &Arc<str> {
+        &self.server_name
     }
 
     pub(crate) fn place(&self) -> &Place {

@@ -165,7 +165,7 @@ async fn a_tag_leads_back_to_its_server_as_long_as_it_can_be_asked() {
         let again = Larder::with(settings(&all, balance));
         assert_eq!(again.text(with_tag(tag)).await.unwrap(), name);
 
-        let server = all.iter().find(|replica| replica.address() == *first.server).unwrap();
+        let server = all.iter().find(|replica| *replica.address().to_string() == *first.server).unwrap();
         server.becomes(Mood::Closes);
         again.text(with_tag(tag)).await.unwrap_err();
         assert_ne!(again.text(with_tag(tag)).await.unwrap(), name);

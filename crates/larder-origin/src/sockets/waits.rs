@@ -135,7 +135,7 @@ async fn servers_take_turns_and_a_dead_one_is_passed_over() {
     let origin = Origin::new(Arc::new(settings), OriginState::new()).unwrap();
     for _ in 0..2 {
         let response = origin.send(get("/")).await.unwrap();
-        assert_eq!(response.server.as_ref(), &address(&live));
+        assert_eq!(*response.server, *address(&live).to_string());
         assert_eq!(read(response.body).await.0, b"live");
     }
     assert_eq!(live.log().connections(), 1);

@@ -7,9 +7,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use arc_swap::ArcSwapOption;
 use http::Method;
 use larder_cache::{VaryNames, Verdict};
 use larder_http::message::{Interim, RequestHead};
+use larder_observe::Fetched;
 use larder_store::rank::RankedMutex;
 use larder_store::{Audience, CacheKey};
 use tokio::sync::watch;
@@ -61,6 +63,8 @@ pub(crate) struct Flight {
     pub(super) audience: Arc<Audience>,
     /// The client that caused it waits for its outcome.
     pub(super) has_leader: AtomicBool,
+    /// How asking the origin went, once that is over.
+    pub(super) fetched: ArcSwapOption<Fetched>,
     pub(super) view: watch::Receiver<View>,
 }
 
@@ -77,6 +81,7 @@ impl Flight {
             is_wanted: AtomicBool::new(flight_request.wants_content),
             audience: Arc::default(),
             has_leader: AtomicBool::new(false),
+            fetched: ArcSwapOption::empty(),
             view,
         };
         (Arc::new(flight), sender)

@@ -13,6 +13,7 @@ use http::header::SET_COOKIE;
 use larder_cache::{StoredHead, Verdict};
 use larder_http::message::{Interim, RequestHead};
 use larder_http::time::Now;
+use larder_observe::Fetched;
 use larder_store::audience::Member;
 use larder_store::rank::{Rank, RankedMutex};
 use larder_store::{Audience, CacheKey, Lead};
@@ -70,6 +71,11 @@ impl FlightGuard {
             Some(_) => Cow::Owned(self.key().of_parts()),
             None => Cow::Borrowed(self.key()),
         }
+    }
+
+    /// How asking the origin went, for all who wait. To be called before the flight has its outcome.
+    pub(crate) fn note(&self, fetched: Option<Arc<Fetched>>) {
+        self.flight.fetched.store(fetched);
     }
 
     /// The request as the origin receives it.
@@ -238,6 +244,11 @@ impl Follower {
         // The outcome may be there already: it has to be heard.
         view.mark_changed();
         Self { flight: Arc::clone(flight), view, heard, leads, _waits: waits }
+    }
+
+    /// How asking the origin went, once there is an outcome; `None` where it was not asked.
+    pub(crate) fn fetched(&self) -> Option<Arc<Fetched>> {
+        self.flight.fetched.load_full()
     }
 
     /// Waits for the outcome, and hands on the interim responses that come before it. There is no limit here: the fetch

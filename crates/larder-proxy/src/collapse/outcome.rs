@@ -107,7 +107,6 @@ pub(crate) struct SharedResponse {
 /// An answer on its way to one client.
 pub(crate) struct PassedAnswer {
     pub(crate) answer: Box<OriginResponse>,
-    pub(crate) delay: Duration,
     /// What the origin said, where that was a 304 to larder's own conditions and so is not the answer's status.
     pub(crate) forward_status: StatusCode,
     pub(crate) kept: Kept,

@@ -4,10 +4,11 @@
 //! must ([`ask`]); an unsafe request is sent once, by a task of its own ([`act`]).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use larder_cache::ExchangeTimes;
 use larder_http::fields::content_type;
-use larder_observe::RuleId;
+use larder_observe::{Fetched, RuleId};
 use larder_origin::{OriginRequest, OriginResponse, Progress};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -15,8 +16,16 @@ use tokio::time::Instant;
 use crate::failure::Failure;
 use crate::fetch;
 use crate::invalidation::Writing;
+use crate::settings::OriginChoice;
 use crate::worker::Worker;
 use crate::worker_plan::WorkerPlan;
+
+/// What an origin was asked, and what came of it.
+pub(crate) struct OriginReply {
+    /// How it went; `None` where the site names no origin.
+    pub(crate) fetched: Option<Arc<Fetched>>,
+    pub(crate) answer: Result<(Box<OriginResponse>, ExchangeTimes), Failure>,
+}
 
 /// Asks an origin for a request of a rule, counting. The fields of the answer are completed.
 // Not an `async fn`, which would keep the request a second time while it waits.
@@ -25,15 +34,15 @@ pub(crate) fn ask(
     worker_plan: &WorkerPlan,
     (origin, rule): (usize, RuleId),
     request: OriginRequest,
-) -> impl Future<Output = Result<(Box<OriginResponse>, ExchangeTimes), Failure>> + Send {
+) -> impl Future<Output = OriginReply> + Send {
     // Sites name origins of their own plan.
     let asked = worker_plan.origin(origin).map(|(choice, origin)| (choice, origin.send(request)));
     async move {
         let Some((choice, sent)) = asked else {
-            return Err(Failure::FETCH_LOST);
+            return OriginReply { fetched: None, answer: Err(Failure::FETCH_LOST) };
         };
         let (begun, wanted) = (Instant::now(), worker.proxy.clock.now());
-        match sent.await {
+        let (fetched, answer) = match sent.await {
             Ok(mut answer) => {
                 // Queueing and connecting do not make an answer old (RFC 9111 4.2.3).
                 let on_the_way = begun.elapsed().saturating_sub(answer.timing.first_byte);
@@ -41,23 +50,61 @@ pub(crate) fn ask(
                 let times = ExchangeTimes { request: wanted.later(on_the_way), response };
                 worker.metrics.origin_answered(choice.id, rule, times.delay());
                 fetch::complete(&mut answer.fields, times.response);
-                Ok((answer, times))
+                (told(choice, &answer, times), Ok((answer, times)))
             }
             Err(error) => {
                 worker.proxy.complain(&choice.settings.name, &error);
-                Err(Failure {
+                let failure = Failure {
                     status: error.status(),
                     detail: error.token(),
                     dead: error.is_dead(),
                     queued: error.retry_after().is_some(),
-                })
+                };
+                (failed(choice, failure, begun.elapsed()), Err(failure))
             }
-        }
+        };
+        OriginReply { fetched: Some(Arc::new(fetched)), answer }
+    }
+}
+
+/// How it went where an answer came.
+fn told(choice: &OriginChoice, answer: &OriginResponse, times: ExchangeTimes) -> Fetched {
+    Fetched {
+        origin: Arc::clone(&choice.name),
+        server: Some(Arc::clone(&answer.server)),
+        attempts: answer.attempts,
+        is_reused: answer.reused,
+        took: times.delay(),
+        queue: answer.timing.queue,
+        connect: answer.timing.connect,
+        first_byte: Some(answer.timing.first_byte),
+        status: Some(answer.status),
+        error: None,
+    }
+}
+
+/// How it went where none came.
+fn failed(choice: &OriginChoice, failure: Failure, took: Duration) -> Fetched {
+    Fetched {
+        origin: Arc::clone(&choice.name),
+        server: None,
+        attempts: 0,
+        is_reused: false,
+        took,
+        queue: Duration::ZERO,
+        connect: None,
+        first_byte: None,
+        status: None,
+        error: Some(failure.detail),
     }
 }
 
 /// What a request that was sent brought, and what was made of it at once.
-pub(crate) type Acted<S> = Result<(Box<OriginResponse>, ExchangeTimes, S), Failure>;
+pub(crate) struct Acted<S> {
+    /// How it went, as far as that is known.
+    pub(crate) fetched: Option<Arc<Fetched>>,
+    pub(crate) answer: Result<(Box<OriginResponse>, ExchangeTimes, S), Failure>,
+}
 
 /// An unsafe request: a task of its own once it is sent, because its answer says what has to go from the cache, whether
 /// its client is still there to hear it or not. One that still queues ends with its client, a call of gRPC always does, and an upload that is cut
@@ -83,7 +130,7 @@ pub(crate) fn act<S: Send + 'static>(
                 () = progress.seated(), if !ends_with_client => std::future::pending().await,
             }
         };
-        let answered = tokio::select! {
+        let OriginReply { fetched, answer } = tokio::select! {
             answered = ask(&worker, &worker_plan, asked, request) => answered,
             () = left => {
                 // Where nothing of it was sent, nothing came of it; and perhaps its client asks again.
@@ -93,7 +140,7 @@ pub(crate) fn act<S: Send + 'static>(
                 return;
             }
         };
-        let acted = match answered {
+        let answer = match answer {
             Ok((answer, times)) => {
                 let (settled, writing) = settle(Some(&answer));
                 writing.wait().await;
@@ -108,7 +155,7 @@ pub(crate) fn act<S: Send + 'static>(
             }
         };
         // Where the client has left, the answer is dropped, and with it the origin's connection.
-        let _ = give.send(acted);
+        let _ = give.send(Acted { fetched, answer });
     });
     take
 }

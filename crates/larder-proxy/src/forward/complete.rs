@@ -79,7 +79,7 @@ fn asking(task: &FetchTask, guard: &FlightGuard, part: &Arc<StoredResponse>, gap
         let (part, gap) = (Arc::clone(&part), gap.clone());
         Box::pin(async move {
             let (answer, _) =
-                ask(&worker, &worker_plan, origin, request).await.map_err(|_| BodyError::Lost)?;
+                ask(&worker, &worker_plan, origin, request).await.answer.map_err(|_| BodyError::Lost)?;
             let is_it = answer.status == StatusCode::PARTIAL_CONTENT
                 && gap.filled_by(number, &part.head, &answer.fields);
             match is_it {

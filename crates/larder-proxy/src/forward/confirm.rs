@@ -77,7 +77,7 @@ pub(super) fn confirm(
                 Some(mut answer) => {
                     let program = template::of_stored(&task.settings, stored, request, &mut answer);
                     let answer = (StatusCode::NOT_MODIFIED, (answer, program));
-                    pass(&task.settings, guard, answer, times, Kept::Nothing(reason));
+                    pass(&task.settings, guard, answer, Kept::Nothing(reason));
                 }
                 // A part that is not what its client asked for any more: the leader looks again.
                 None => guard.conclude_apart(FlightOutcome::Lost, FlightOutcome::Unshared),

@@ -31,7 +31,7 @@ use crate::collapse::{FlightGuard, FlightOutcome, Kept};
 use crate::failure::Failure;
 use crate::fetch;
 use crate::invalidation::Writing;
-pub(crate) use ask::{act, ask};
+pub(crate) use ask::{Acted, OriginReply, act, ask};
 use complete::is_same_whole;
 use confirm::{confirm, update_by_head};
 use elsewhere::Elsewhere;
@@ -58,7 +58,7 @@ pub(crate) fn fly(mut task: FetchTask, mut guard: FlightGuard) -> impl Future<Ou
         }
         loop {
             let (asked, conditional) = asking(&task, &guard);
-            let answered = tokio::select! {
+            let OriginReply { fetched, answer } = tokio::select! {
                 answered = asked => answered,
                 () = guard.abandoned(orphan_time) => {
                     // Everybody has given up on an origin that said nothing all that time.
@@ -68,7 +68,8 @@ pub(crate) fn fly(mut task: FetchTask, mut guard: FlightGuard) -> impl Future<Ou
                     return;
                 }
             };
-            let (answer, times) = match answered {
+            guard.note(fetched);
+            let (answer, times) = match answer {
                 Ok(answered) => answered,
                 Err(failure) => {
                     // That there was no room for a refresh says nothing of the origin.
@@ -98,10 +99,7 @@ pub(crate) fn fly(mut task: FetchTask, mut guard: FlightGuard) -> impl Future<Ou
 }
 
 /// Asks the origin, with conditions or without.
-fn asking(
-    task: &FetchTask,
-    guard: &FlightGuard,
-) -> (impl Future<Output = Result<(Box<OriginResponse>, ExchangeTimes), Failure>> + Send, bool) {
+fn asking(task: &FetchTask, guard: &FlightGuard) -> (impl Future<Output = OriginReply> + Send, bool) {
     let request = request(task, guard);
     let conditional = CONDITIONS.iter().any(|name| request.fields.contains_key(name));
     (ask(&task.worker, &task.worker_plan, task.asks(), request), conditional)
@@ -155,7 +153,7 @@ fn take(
                 return Taken::Over;
             };
             let answer = (answer.status, (answer, program));
-            pass(&task.settings, guard, answer, times, Kept::Updated(freshness));
+            pass(&task.settings, guard, answer, Kept::Updated(freshness));
             return Taken::Over;
         }
         return Taken::Whole(answer);

@@ -46,11 +46,10 @@ pub(super) fn pass(
     settings: &RuleSettings,
     guard: &FlightGuard,
     (forward_status, (mut answer, program)): (StatusCode, Compiled),
-    times: ExchangeTimes,
     kept: Kept,
 ) {
     directives::strip(&mut answer.fields, &settings.policy.controls);
-    let passed = PassedAnswer { answer, forward_status, delay: times.delay(), kept, program };
+    let passed = PassedAnswer { answer, forward_status, kept, program };
     let for_followers = match is_leaders_own(kept) {
         true => FlightOutcome::NotForOthers,
         false => FlightOutcome::Unshared,
@@ -200,13 +199,13 @@ fn land<'a>(
             if guard.is_shared() && !is_leaders_own(kept) {
                 mark(worker, worker_plan, settings, guard);
             }
-            pass(settings, guard, (forward_status, (answer, program)), times, kept);
+            pass(settings, guard, (forward_status, (answer, program)), kept);
             return None;
         }
     };
     if answer.body.length().or(answer.content_length) > Some(UNREAD_BYTES_MAX) && guard.gives_up_unread() {
         worker.metrics.not_stored(settings.rule_id, &NotStored::Unread);
-        pass(settings, guard, (forward_status, (answer, program)), times, Kept::Unread);
+        pass(settings, guard, (forward_status, (answer, program)), Kept::Unread);
         return None;
     }
     let shareable = freshness.is_shareable();

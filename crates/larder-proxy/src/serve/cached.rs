@@ -334,6 +334,7 @@ impl<'a> CachedRequest<'a> {
             self.note_wait(began);
         }
         if let Some(outcome) = &outcome {
+            self.exchange.fetched = follower.fetched();
             self.begin_versions(outcome);
             if matches!(outcome, FlightOutcome::FetchedElsewhere) {
                 self.from_others = Some(ELSEWHERE);

@@ -61,7 +61,6 @@ pub(super) fn take(
             reply::stale_or_failed(worker, exchange, (waiting.key, miss), failure, status)
         }
         FlightOutcome::Passed(passed) => {
-            exchange.origin_time = Some(passed.delay);
             let met = passed.answer.tag;
             let mut reply = reply::passed_answer(exchange, passed, status, now);
             exchange.stay(worker_plan.choice(context.origin), met, &mut reply.response.head.fields);

@@ -53,7 +53,7 @@ pub(super) async fn pass(
     let acted = match larder_cache::is_safe(&exchange.asked.head.method) {
         true => {
             let mut asked = forward::ask(worker, worker_plan, asks, request).await;
-            if let Ok((part, _)) = &asked
+            if let Ok((part, _)) = &asked.answer
                 && forward::is_part_of_template(exchange.settings(), part)
             {
                 // Of a template all is needed.
@@ -61,27 +61,28 @@ pub(super) async fn pass(
                 let request = fetch::outgoing(&whole, Body::Empty, false, to, None);
                 asked = forward::ask(worker, worker_plan, asks, request).await;
             }
-            if let Ok((answer, _)) = &asked {
+            if let Ok((answer, _)) = &asked.answer {
                 let said = (answer.status, &answer.fields);
                 let controls = &exchange.settings().policy.controls;
                 if let Some(purging) = worker.purge_as_answered(&exchange.asked.head, said, controls) {
                     Writing::of_purge(purging).wait().await;
                 }
             }
-            asked.map(|(answer, times)| (answer, times, None))
+            let forward::OriginReply { fetched, answer } = asked;
+            forward::Acted { fetched, answer: answer.map(|(answer, times)| (answer, times, None)) }
         }
         false => {
             let kept = post::ForGet::before_sending(worker, exchange);
             let settle = invalidation(worker, exchange, kept);
             let acted = forward::act(worker, worker_plan, asks, request, settle);
-            acted.await.unwrap_or(Err(Failure::FETCH_LOST))
+            acted.await.unwrap_or(forward::Acted { fetched: None, answer: Err(Failure::FETCH_LOST) })
         }
     };
-    let (answer, times, kept) = match acted {
+    exchange.fetched = acted.fetched;
+    let (answer, times, kept) = match acted.answer {
         Ok(acted) => acted,
         Err(failure) => return reply::failed(Outcome::Own, failure),
     };
-    exchange.origin_time = Some(times.delay());
     if let Some(kept) = kept.filter(|kept| kept.takes(exchange, &answer, times)) {
         return kept.keep(worker, worker_plan, exchange, origin, (answer, times)).await;
     }

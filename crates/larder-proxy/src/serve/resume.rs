@@ -77,7 +77,7 @@ impl Rest {
         let last = end.map(|end| end.saturating_sub(1).to_string()).unwrap_or_default();
         asked.fields.insert(header::RANGE, HeaderValue::try_from(format!("bytes={position}-{last}")).ok()?);
         asked.fields.insert(header::IF_RANGE, head.validators.etag.clone()?);
-        let (answer, _) = forward::ask(&worker, &worker_plan, asks, asked).await.ok()?;
+        let (answer, _) = forward::ask(&worker, &worker_plan, asks, asked).await.answer.ok()?;
         let part = Part::of(&answer.fields).filter(|_| answer.status == StatusCode::PARTIAL_CONTENT)?;
         let is_it = part.range.start == position
             && end.or(part.complete) == Some(part.range.end)

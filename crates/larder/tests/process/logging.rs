@@ -73,6 +73,61 @@ fn verdict(cache_status: &str) -> Option<&str> {
     })
 }
 
+/// A hit asked no origin. Whatever else was asked for says whom, in which time, and who answered if one did.
+fn says_whom_it_asked(line: &Value, server: &str, status: u16) {
+    let (result, time) = (&line["larder.result"], &line["larder.origin.time"]);
+    if line["larder.cache.status"] == "hit" {
+        assert_eq!((result, time), (&"memory".into(), &Value::Null), "{line}");
+        return;
+    }
+    assert_eq!((result, line["larder.origin.name"].as_str()), (&"asked".into(), Some("app")), "{line}");
+    assert!(time.as_f64().is_some_and(|seconds| seconds < 20.0), "{line}");
+    match status {
+        502 => assert_eq!(line["larder.origin.server"], Value::Null, "{line}"),
+        _ => {
+            let (name, attempts) = (&line["larder.origin.server"], &line["larder.origin.attempts"]);
+            assert_eq!((name.as_str(), attempts), (Some(server), &1.into()), "{line}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_fetch_is_told_by_all_who_shared_it_and_a_confirmation_by_who_asked() {
+    let held = Answer { hold: Some("held".to_owned()), ..answer_of(&["Cache-Control: max-age=60"], 100) };
+    let confirmed = answer_of(&["ETag: \"1\"", "Cache-Control: no-cache"], 100);
+    let confirmed = Answer { conditional: true, ..confirmed };
+    let origin = Origin::simple(vec![script("/held", held), script("/confirmed", confirmed)]).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let (log, path) = (directory.path().join("access.log"), directory.path().join("larder.toml"));
+    std::fs::write(&path, logging(&origin, log.to_str().unwrap(), "json")).unwrap();
+    let larder = Process::run_config(&path).await;
+    let mut clients = tokio::task::JoinSet::new();
+    for _ in 0..3 {
+        let mut client = connect(larder.addr).await;
+        clients.spawn(async move { client.exchange(&asking("/held")).await.unwrap() });
+    }
+    until("three requests wait", async || larder.metrics().await.sum("larder_flights_waiting") == 3).await;
+    origin.gates().release("held");
+    while let Some(response) = clients.join_next().await {
+        assert_eq!(response.unwrap().status, 200);
+    }
+    for _ in 0..2 {
+        connect(larder.addr).await.exchange(&asking("/confirmed")).await.unwrap();
+    }
+    assert_eq!(origin.log().count(), 3);
+    let lines = until_lines(&log, 5).await;
+    let lines: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut results: Vec<&str> = lines.iter().map(|line| line["larder.result"].as_str().unwrap()).collect();
+    results.sort_unstable();
+    assert_eq!(results, ["asked", "asked", "asked", "joined", "joined"]);
+    for line in &lines {
+        assert_eq!(line["larder.origin.server"], origin.url(), "{line}");
+        assert!(line["larder.origin.time"].as_f64().is_some(), "{line}");
+    }
+    let is_confirmed = |line: &&Value| line["larder.origin.status_code"] == 304;
+    assert_eq!(lines.iter().filter(is_confirmed).count(), 1, "{lines:#?}");
+}
+
 #[tokio::test]
 async fn json_lines_say_what_the_response_said() {
     let origin = origin();
@@ -97,6 +152,8 @@ async fn json_lines_say_what_the_response_said() {
         assert_eq!(line["larder.complete"], true, "{line}");
         assert_eq!(line["client.address"], "127.0.0.1", "{line}");
         assert!(line["larder.request_time"].as_f64().unwrap() < 20.0, "{line}");
+        assert_eq!(line["larder.rule"], "(site)", "{line}");
+        says_whom_it_asked(&line, &origin.url(), response.status);
     }
     let paths: Vec<Value> =
         lines.iter().map(|line| serde_json::from_str::<Value>(line).unwrap()["url.path"].clone()).collect();

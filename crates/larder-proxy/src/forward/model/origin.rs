@@ -1,12 +1,11 @@
 //! What the origin says: as of the moment at which it was asked, and under names that change.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{IF_NONE_MATCH, IF_RANGE, RANGE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use larder_http::body::Body;
-use larder_origin::{OriginResponse, ServerAddress, Timing};
+use larder_origin::{OriginResponse, Timing};
 
 use super::Dice;
 use super::map::{NAMES, TYPES};
@@ -60,10 +59,11 @@ pub(super) fn answer(
         announced: None,
         body,
         tunnel: None,
-        server: Arc::new(ServerAddress::Http { host: "origin.test".to_owned(), port: 80 }),
+        server: "http://origin.test:80".into(),
+        attempts: 1,
         tag: "0000000000000000".parse().unwrap(),
         reused: false,
-        timing: Timing { connect: None, first_byte: Duration::ZERO },
+        timing: Timing { queue: Duration::ZERO, connect: None, first_byte: Duration::ZERO },
     }
 }
 

@@ -21,7 +21,7 @@ use larder_cache::ExchangeTimes;
 use larder_http::body::{Body, BodyError};
 use larder_http::message::RequestHead;
 use larder_http::template::Language;
-use larder_origin::{OriginResponse, ServerAddress, Timing};
+use larder_origin::{OriginResponse, Timing};
 use larder_store::StoredResponse;
 use larder_store::store::Looked;
 use tokio::sync::mpsc;
@@ -55,10 +55,11 @@ fn answer(status: u16, said: &[(&'static str, &'static str)], body: Body) -> Box
         announced: None,
         body,
         tunnel: None,
-        server: Arc::new(ServerAddress::Http { host: "origin.test".to_owned(), port: 80 }),
+        server: "http://origin.test:80".into(),
+        attempts: 1,
         tag: "0000000000000000".parse().unwrap(),
         reused: false,
-        timing: Timing { connect: None, first_byte: Duration::ZERO },
+        timing: Timing { queue: Duration::ZERO, connect: None, first_byte: Duration::ZERO },
     })
 }
 
