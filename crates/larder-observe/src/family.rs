@@ -86,6 +86,9 @@ families! {
     LOOKUPS = "larder_cache_lookups_total" Counter "lookups" ["store", "status"]
         "Cache look-ups by outcome."
         "The hit ratio. `status` is `hit` or the reason why the request was forwarded, as in Cache-Status (RFC 9211).";
+    MISSES = "larder_misses_total" Counter "requests" ["store", "before"]
+        "Requests for URLs under which nothing is stored, by what became of them."
+        "`evicted` asks for a larger store. `idle` was not asked for in a while, `new` not at all lately, `purged` and `invalidated` were taken out, and of `not-stored` ones `larder_not_stored_total` has the reasons. `unknown` was stored once.";
     COLLAPSED = "larder_collapsed_requests_total" Counter "requests" ["store"]
         "Requests that joined another request's fetch instead of asking the origin."
         "How much load collapsing takes off the origin.";
@@ -128,6 +131,9 @@ families! {
     RULE_NOT_STORED = "larder_rule_not_stored_total" Counter "responses" ["site", "rule", "reason"]
         "Responses that were not stored, by rule and reason."
         "Which rule's responses cannot be stored, and why.";
+    RULE_MISSES = "larder_rule_misses_total" Counter "requests" ["site", "rule", "before"]
+        "Requests for URLs under which nothing is stored, by rule and by what became of them."
+        "The words are those of `larder_misses_total`.";
     RULE_ORIGIN_ANSWERS = "larder_rule_origin_answers_total" Counter "answers" ["site", "rule"]
         "Final heads of origins, by the rule of the request that they were asked for."
         "Beside the requests of the rule it shows how many of them the origin was spared.";

@@ -42,6 +42,8 @@ pub struct Vocabulary {
     pub invalidation: &'static [&'static str],
     /// Why something is fetched that nobody waits for.
     pub refresh: &'static [&'static str],
+    /// What became of a URL that is not stored.
+    pub before: &'static [&'static str],
     /// Why an include of a page failed.
     pub fragment_failure: &'static [&'static str],
     /// Those of them that are limits of page assembly.
@@ -66,11 +68,17 @@ impl Vocabulary {
             not_stored: NotStored::TOKENS,
             invalidation: Invalidation::TOKENS,
             refresh: Refresh::TOKENS,
+            before: &[],
             fragment_failure: &[],
             assembly_limit: &[],
             language: &[],
             template_problem: &[],
         }
+    }
+
+    /// The same with the words for URLs that are not stored.
+    pub const fn with_before<Before: Label>(self) -> Self {
+        Self { before: Before::TOKENS, ..self }
     }
 
     /// The same with those words. `limits` are the failures that are limits.

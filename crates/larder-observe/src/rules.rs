@@ -58,6 +58,7 @@ pub(crate) struct RuleCells {
     /// `hit` and the forward reasons, of what pages asked for.
     fragments: OnceLock<Cells>,
     not_stored: OnceLock<Cells>,
+    before: OnceLock<Cells>,
 }
 
 impl RuleCells {
@@ -66,6 +67,7 @@ impl RuleCells {
             counts: Cells::new(FORWARD + vocabulary.forward.len()),
             fragments: OnceLock::new(),
             not_stored: OnceLock::new(),
+            before: OnceLock::new(),
         }
     }
 
@@ -91,6 +93,10 @@ impl RuleCells {
 
     pub(crate) fn not_stored(&self, reason: usize, of: usize) {
         self.not_stored.get_or_init(|| Cells::new(of)).add(reason, 1);
+    }
+
+    pub(crate) fn missed(&self, before: usize, of: usize) {
+        self.before.get_or_init(|| Cells::new(of)).add(before, 1);
     }
 
     pub(crate) fn origin_answered(&self, took: Duration) {
@@ -173,6 +179,8 @@ pub struct RuleSnapshot {
     pub stored: u64,
     /// Responses that were not, by reason.
     pub not_stored: Vec<Count>,
+    /// Requests that found nothing under their URL, by what became of it.
+    pub before: Vec<Count>,
     /// Final heads of origins.
     pub origin_answers: u64,
     /// How long they took together.
@@ -191,6 +199,7 @@ impl RuleSnapshot {
         let outcomes = std::iter::once("hit").chain(vocabulary.forward.iter().copied());
         let fragments = cells.iter().filter_map(|cells| cells.fragments.get());
         let not_stored = cells.iter().filter_map(|cells| cells.not_stored.get());
+        let before = cells.iter().filter_map(|cells| cells.before.get());
         let (forward, reasons) = (vocabulary.forward, vocabulary.not_stored);
         let at = |place: usize| sums.get(place).copied().unwrap_or_default();
         Self {
@@ -203,6 +212,7 @@ impl RuleSnapshot {
             by_hand: at(BY_HAND),
             stored: at(STORED),
             not_stored: counts(reasons.iter().copied(), sum(not_stored, reasons.len())),
+            before: counts(vocabulary.before.iter().copied(), sum(before, vocabulary.before.len())),
             origin_answers: at(ANSWERS),
             origin_time: Duration::from_micros(at(ANSWER_MICROS)),
             fragments: counts(outcomes, sum(fragments, 1 + forward.len())),
@@ -237,6 +247,7 @@ impl RuleSnapshot {
         add_counts(&mut self.forwarded, &other.forwarded);
         add_counts(&mut self.bytes, &other.bytes);
         add_counts(&mut self.not_stored, &other.not_stored);
+        add_counts(&mut self.before, &other.before);
         add_counts(&mut self.fragments, &other.fragments);
         self.by_hand += other.by_hand;
         self.stored += other.stored;
@@ -257,6 +268,7 @@ impl RuleSnapshot {
         by_word(&family::RULE_FORWARDED, &self.forwarded);
         by_word(&family::RULE_BYTES, &self.bytes);
         by_word(&family::RULE_NOT_STORED, &self.not_stored);
+        by_word(&family::RULE_MISSES, &self.before);
         if self.stored > 0 {
             out.family(&family::RULE_STORED).value(&names, self.stored);
         }

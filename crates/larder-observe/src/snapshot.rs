@@ -12,7 +12,7 @@ use crate::cells::Cells;
 use crate::exposition::Exposition;
 use crate::family;
 use crate::histogram::HistogramSnapshot;
-use crate::label::{CodeClass, Label, MethodLabel, Served};
+use crate::label::{CodeClass, Label, MethodLabel, Served, Vocabulary};
 use crate::metrics::Metrics;
 use crate::rules::RuleSnapshot;
 use crate::sums::{Count, add_counts, counts, sum, sum_histograms};
@@ -48,6 +48,8 @@ pub struct CacheSnapshot {
     pub by_hand: u64,
     /// What pages asked for: `hit`, then every forward reason.
     pub fragments: Vec<Count>,
+    /// Requests that found nothing under their URL, by what became of it.
+    pub before: Vec<Count>,
 }
 
 /// One origin. Its exchanges in flight and its errors are counted by larder-origin, which sees where they end.
@@ -150,7 +152,7 @@ impl Snapshot {
             .into_iter()
             .map(|(name, cells)| RuleSnapshot::of(name, &cells, vocabulary))
             .collect();
-        let caches = CacheSnapshot::all(metrics.caches.all(), &rules, vocabulary.forward);
+        let caches = CacheSnapshot::all(metrics.caches.all(), &rules, vocabulary);
         let not_stored = RuleSnapshot::all_not_stored(&rules, vocabulary.not_stored);
         let origins =
             slots(workers, metrics.origins.all(), |w| &w.origins).into_iter().map(|(name, cells)| {
@@ -247,8 +249,9 @@ impl RouteSnapshot {
 
 impl CacheSnapshot {
     /// The sums over the rules of each store.
-    fn all(names: Vec<Arc<str>>, rules: &[RuleSnapshot], forward: &[&'static str]) -> Vec<Self> {
-        let none = || std::iter::once("hit").chain(forward.iter().copied()).map(Count::none).collect();
+    fn all(names: Vec<Arc<str>>, rules: &[RuleSnapshot], vocabulary: &Vocabulary) -> Vec<Self> {
+        let outcomes = || std::iter::once("hit").chain(vocabulary.forward.iter().copied());
+        let none = || outcomes().map(Count::none).collect();
         let mut caches = Vec::with_capacity(names.len());
         for (index, name) in names.into_iter().enumerate() {
             let of_store = || rules.iter().filter(|rule| rule.store.index() == index);
@@ -257,12 +260,14 @@ impl CacheSnapshot {
             }
             let mut lookups: Vec<Count> = none();
             let mut fragments: Vec<Count> = none();
+            let mut before: Vec<Count> = vocabulary.before.iter().copied().map(Count::none).collect();
             for rule in of_store() {
                 if let Some((hits, forwarded)) = lookups.split_first_mut() {
                     hits.count += rule.hits();
                     add_counts(forwarded, &rule.forwarded);
                 }
                 add_counts(&mut fragments, &rule.fragments);
+                add_counts(&mut before, &rule.before);
             }
             let total = |of: fn(&RuleSnapshot) -> u64| of_store().map(of).sum();
             caches.push(Self {
@@ -272,6 +277,7 @@ impl CacheSnapshot {
                 stored: total(|rule| rule.stored),
                 by_hand: total(|rule| rule.by_hand),
                 fragments,
+                before,
             });
         }
         caches
@@ -281,6 +287,9 @@ impl CacheSnapshot {
         let cache = ("store", &*self.name);
         for Count { token, count } in &self.lookups {
             out.family(&family::LOOKUPS).value(&[cache, ("status", token)], *count);
+        }
+        for Count { token, count } in &self.before {
+            out.family(&family::MISSES).value(&[cache, ("before", token)], *count);
         }
         out.family(&family::COLLAPSED).value(&[cache], self.collapsed);
         out.family(&family::STORED).value(&[cache], self.stored);
@@ -301,7 +310,6 @@ impl OriginSnapshot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::label::Vocabulary;
     use http::{Method, StatusCode};
     use larder_http::fields::cache_status::RequestResult;
     use std::time::Duration;

@@ -166,6 +166,14 @@ impl WorkerMetrics {
         }
     }
 
+    /// A request found nothing under its URL, of which that became.
+    pub fn missed<L: Label>(&self, rule: RuleId, before: &L) {
+        debug_assert_eq!(L::TOKENS, self.vocabulary.before);
+        if let Some(cells) = self.rule(rule) {
+            cells.missed(before.index(), L::TOKENS.len());
+        }
+    }
+
     /// A request got its head from another request's fetch, after waiting for `waited`.
     pub fn collapsed(&self, waited: Duration) {
         self.lock_wait.observe(waited);

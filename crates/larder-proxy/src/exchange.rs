@@ -9,19 +9,21 @@ use std::time::Duration;
 use http::header::{REFERER, SET_COOKIE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use larder_cache::directives;
-use larder_http::fields::cache_status::{CACHE_STATUS, CacheStatus, Outcome};
+use larder_http::fields::cache_status::{CACHE_STATUS, CacheStatus, Forward, Outcome};
 use larder_http::message::{RequestHead, Response, ResponseHead, Scheme};
 use larder_http::target::Target;
 use larder_http::time::Now;
-use larder_observe::{Fetched, LogRecord, Served, Text};
+use larder_observe::{Fetched, Label, LogRecord, Served, Text};
 use larder_origin::ServerTag;
 
 use crate::asked::{Asked, Asker};
 use crate::assemble::{PageTold, Sheet};
+use crate::before::Before;
 use crate::collapse::Storing;
 use crate::detail::BY_HAND;
 use crate::key;
 use crate::labels::ForwardLabel;
+use crate::not_stored::NotStored;
 use crate::receipt::{Account, Logged, Receipt};
 use crate::route::Site;
 use crate::settings::{OriginChoice, RuleSettings};
@@ -48,6 +50,8 @@ pub(crate) struct Exchange {
     pub(crate) collapse_wait: Option<Duration>,
     /// How asking the origin went, for this request or for the one that it waited for.
     pub(crate) fetched: Option<Arc<Fetched>>,
+    /// What its URL was before, where a look-up has found nothing under it.
+    pub(crate) before: Option<Before>,
     /// Whether the response that it is sent is stored, where that is known only at the end.
     pub(crate) storing: Option<Arc<Storing>>,
     /// What became of the fragments of a page, which is known at its end.
@@ -83,6 +87,7 @@ impl Exchange {
             started,
             collapse_wait: None,
             fetched: None,
+            before: None,
             storing: None,
             page: None,
         }
@@ -183,6 +188,8 @@ impl Exchange {
         // What a request has asked before it found something after all is no part of a hit.
         if record.cache_status.is_none_or(|said| said.outcome != Outcome::Hit) {
             record.fetched = self.fetched.as_deref();
+            record.before =
+                self.before.map(|before| (before.token(), before.not_stored().map(NotStored::token)));
         }
         tell_head(&self.asked.head, self.asked.raw_target(), record);
     }
@@ -212,7 +219,12 @@ impl Worker {
         self.metrics.request(counted, &exchange.asked.head.method, status, said.result());
         match said.outcome {
             Outcome::Hit if said.detail == Some(BY_HAND) => self.metrics.by_hand(rule),
-            Outcome::Forwarded(reason) => self.metrics.forwarded(rule, &ForwardLabel(reason)),
+            Outcome::Forwarded(reason) => {
+                self.metrics.forwarded(rule, &ForwardLabel(reason));
+                if let Some(before) = exchange.before.filter(|_| reason == Forward::UriMiss) {
+                    self.metrics.missed(rule, &before);
+                }
+            }
             Outcome::Hit | Outcome::Own => {}
         }
         if let Some(waited) = exchange.collapse_wait.filter(|_| said.collapsed) {

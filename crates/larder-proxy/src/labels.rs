@@ -5,6 +5,7 @@ use larder_http::fields::cache_status::Forward;
 use larder_http::template::Language;
 use larder_observe::{Label, Vocabulary};
 
+use crate::before::Before;
 use crate::invalidation::InvalidationKind;
 use crate::not_stored::NotStored;
 
@@ -42,6 +43,7 @@ impl Label for RefreshKind {
 /// The words that counters are told apart by.
 pub fn vocabulary() -> Vocabulary {
     Vocabulary::of::<ForwardLabel, NotStored, InvalidationKind, RefreshKind>()
+        .with_before::<Before>()
         .with_assembly::<FailureLabel, LanguageLabel, FaultLabel>(LIMITS)
 }
 

@@ -13,6 +13,7 @@
 mod asked;
 mod assemble;
 mod background;
+mod before;
 mod collapse;
 mod decision;
 mod detail;

@@ -9,7 +9,7 @@ use larder_http::message::RequestHead;
 use larder_http::time::Clock;
 use larder_observe::{AccessLog, CacheId, Diagnostics, Ending, Format, HistogramSnapshot, LogLine, Metrics};
 use larder_store::store::{Admit, Needed};
-use larder_store::{CacheKey, Note, Store};
+use larder_store::{CacheKey, Fates, Note, Store};
 use tokio::sync::Semaphore;
 
 use crate::background::Background;
@@ -17,7 +17,7 @@ use crate::collapse::Flights;
 use crate::failure::TurnedAway;
 use crate::fleet::{FleetReceipt, Membership};
 use crate::invalidation::{Belief, Heard, Invalidations, Joined, Reach, Trust, durable};
-use crate::losses::{Losses, Lost};
+use crate::losses::Losses;
 use crate::not_stored::NotStored;
 use crate::purges::access::WrongSecrets;
 use crate::purges::{AuditEntry, PurgeRefusal, Purges, Sweeps};
@@ -40,8 +40,10 @@ pub struct Proxy {
     /// Every store that is in use, be it by requests of a config that is not in force any more.
     pub(crate) reach: Arc<Reach>,
     pub(crate) uses: Uses,
-    /// What was not stored lately.
+    /// What stores did not take.
     pub(crate) losses: Losses,
+    /// What became of URLs that are not stored.
+    pub(crate) fates: Arc<Fates>,
     /// Fetches under way that nobody waits for.
     pub(crate) background: Background,
     access_log: ArcSwapOption<AccessLog>,
@@ -84,6 +86,7 @@ impl Proxy {
             reach: Arc::default(),
             uses: Uses::default(),
             losses: Losses::default(),
+            fates: Arc::default(),
             background: Background::default(),
             access_log: ArcSwapOption::empty(),
             log_format: AtomicU8::new(NO_LOG),
@@ -176,10 +179,17 @@ impl Proxy {
         self.diagnostics.warn(error.token(), origin, format_args!("origin {origin}: {error}"));
     }
 
+    /// A response under this key was not stored, whatever was expected of it.
+    pub(crate) fn note_not_stored(&self, key: &CacheKey, why: NotStored) {
+        self.fates.tell_time(self.clock.now().monotonic);
+        self.fates.note(key.hash(), why.fate());
+    }
+
     /// What became of a response that might be stored under `key`. What a store did not take is said once for each reason.
     pub(crate) fn note_outcome(&self, store: CacheId, key: &CacheKey, outcome: Result<(), NotStored>) {
-        let Err(why) = outcome else { return self.losses.forget(|| key.full_hash()) };
-        let is_news = self.losses.note(key.full_hash(), store, Lost { why, at: self.clock.now().wall });
+        let Err(why) = outcome else { return };
+        self.note_not_stored(key, why);
+        let is_news = self.losses.note(store, why);
         if let Some(sentence) = why.says_of_store().filter(|_| is_news) {
             let (name, url) = (self.store_name(store), key.base().escape_ascii());
             let what = format_args!("store {name} did not store {url}: {}: {sentence}", why.token());
@@ -279,7 +289,10 @@ impl Proxy {
         };
         let joined = self.reach.join(stores, heard);
         let number = self.invalidations.current();
-        joined.iter().for_each(|Joined { store, .. }| store.hears_from(number));
+        for Joined { store, .. } in &joined {
+            store.hears_from(number);
+            store.memory().note_fates(&self.fates);
+        }
         // All of them, before any is used: each may have heard of something that another has missed.
         for Joined { store, .. } in joined.iter().filter(|joined| joined.trust == Trust::Unknown) {
             store.look_ahead(&mut |last, notes| self.reach.look_at(last, notes));

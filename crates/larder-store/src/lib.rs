@@ -15,6 +15,7 @@ pub mod audience;
 mod behind;
 #[cfg(test)]
 mod contract;
+mod fates;
 mod join;
 mod lease;
 pub mod listing;
@@ -31,6 +32,7 @@ pub mod whereabouts;
 
 pub use ask::Led;
 pub use audience::Audience;
+pub use fates::{Fate, Fates};
 pub use larder_tier::outlook;
 pub use larder_tier::{
     Budget, CacheKey, IsOfUse, Lead, Note, Reservation, TargetUri, budget, descriptors, key, rank, template,

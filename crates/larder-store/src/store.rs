@@ -25,7 +25,7 @@ pub use larder_tier::note::Needed;
 pub use larder_tier::tier::{
     Admit, CountRemoved, DirectoryFigures, Failure, TierCaps, TierEvent, WantedHosts, Written,
 };
-use larder_tier::{Fill, InMemory, Memo, Note, Opened, StoredChunk, TargetUri, Tier};
+use larder_tier::{Fill, InMemory, Note, Opened, StoredChunk, TargetUri, Tier};
 use smallvec::SmallVec;
 
 use crate::budget::Reservation;
@@ -35,6 +35,8 @@ use crate::outside::Outside;
 use crate::recall::{Gate, Recalled};
 use crate::stored::{StoredBody, StoredResponse};
 use crate::tier::{HttpCaching, StoreTier};
+
+mod removal;
 
 /// A store. Shared by all workers; every method may be called from any of them.
 #[derive(Debug)]
@@ -531,59 +533,9 @@ impl Store {
         is_replaced
     }
 
-    /// Takes one response out of the index, where it still is.
-    pub fn remove(&self, key: &CacheKey, response: &Arc<StoredResponse>) {
-        // What lies behind memory first: what is recalled meanwhile finds that it is not there any more. What is before it last:
-        // what is in memory still may be on its way there.
-        let (first, behind): (Vec<_>, Vec<_>) = self.tiers.iter().partition(|tier| tier.is_before_memory());
-        behind.into_iter().for_each(|tier| tier.forget(key, response.identity()));
-        self.memory.remove(key, response);
-        first.into_iter().for_each(|tier| tier.forget(key, response.identity()));
-    }
-
-    /// Takes one response out that a look found and cannot use. Where its body is not where it was on its disks any more, out of
-    /// memory alone: if it was in use it lies elsewhere there now, and the disks know where.
-    pub fn remove_unusable(&self, key: &CacheKey, response: &Arc<StoredResponse>) {
-        match response.body.has_moved() {
-            true => self.memory.remove(key, response),
-            false => self.remove(key, response),
-        }
-    }
-
-    /// What the tiers have of the identity of `response` goes: it lies elsewhere now, or nowhere.
-    pub fn forget(&self, key: &CacheKey, response: &StoredResponse) {
-        self.tiers.iter().for_each(|tier| tier.forget(key, response.identity()));
-    }
-
-    /// A response under a key has ended: the origin says something else now. See [`Keep::end`](larder_tier::Keep::end).
-    pub fn end(&self, key: &CacheKey) {
-        self.tiers.iter().for_each(|tier| tier.end(key));
-    }
-
     /// What is still to be written to the tiers is written, within ten seconds for each.
     pub fn close(&self) {
         self.tiers.iter().for_each(|tier| tier.close());
-    }
-
-    /// See [`MemoryStore::discard`]; what it takes out of memory is gone from the tiers as well. What lies in one that nobody has
-    /// asked for goes, too.
-    pub fn discard(&self, key: &CacheKey, which: impl Fn(&StoredResponse) -> bool) {
-        let has_any = Cell::new(false);
-        self.memory.discard(key, |response| {
-            let goes = which(response);
-            if goes {
-                self.tiers.iter().for_each(|tier| tier.remove(key, response.identity()));
-            }
-            has_any.set(has_any.get() || goes);
-            goes
-        });
-        self.write_journals();
-        // What was in memory may have been on its way to a file.
-        let goes = |memo: Option<&Memo>| {
-            let response = memo.and_then(Memo::get::<StoredResponse>);
-            has_any.get() || response.is_none_or(|response| which(&response))
-        };
-        self.tiers.iter().for_each(|tier| tier.discard(key, &goes));
     }
 
     /// See [`MemoryStore::responses`]; what is in memory only.
@@ -594,27 +546,6 @@ impl Store {
     /// See [`MemoryStore::mark_hit_for_miss`]. Marks are in memory only.
     pub fn mark_hit_for_miss(&self, key: &CacheKey, until: Duration) {
         self.memory.mark_hit_for_miss(key, until);
-    }
-
-    /// Drops everything under the base of `key`, whatever its variant, and says how many responses that were. `number` is that
-    /// of the invalidation.
-    pub fn invalidate(&self, key: &CacheKey, number: u64) -> u64 {
-        self.take_out(key, number, false)
-    }
-
-    /// The same for a purge: whoever asks for it waits until the tiers confirm it, and says so where they do not.
-    pub fn purge(&self, key: &CacheKey, number: u64) -> u64 {
-        self.take_out(key, number, true)
-    }
-
-    fn take_out(&self, key: &CacheKey, number: u64, is_purge: bool) -> u64 {
-        // Each is asked: what one has may be what another has too.
-        let in_tiers = || self.tiers.iter().map(|tier| tier.take_out(key, number)).max().unwrap_or(0);
-        // Under the lock under which responses are put into both, and come from one into the other.
-        let (in_memory, in_tiers) = self.memory.invalidate_with(key, in_tiers);
-        self.write_journals();
-        self.tiers.iter().for_each(|tier| tier.invalidate_behind(key, number, is_purge));
-        in_memory.max(in_tiers)
     }
 
     /// Whether something may be stored under the base of `key`, whatever its variant.

@@ -167,6 +167,16 @@ fields! {
                 s.word(detail);
             }
         };
+        "larder.cache.before", "string", "Where nothing is stored under the URL, what became of it: `new`, `evicted`, `idle`, `purged`, `invalidated`, `not-stored` or `unknown`." => |r, s| {
+            if let Some((before, _)) = r.before {
+                s.word(before);
+            }
+        };
+        "larder.cache.before_reason", "string", "Why its last response was not stored." => |r, s| {
+            if let Some((_, Some(why))) = r.before {
+                s.word(why);
+            }
+        };
         "larder.cache.collapsed", "boolean", "Whether the request joined another's fetch." => |r, s| {
             match r.cache_status {
                 Some(said) if said.collapsed => usual!(s, "true"),

@@ -77,6 +77,8 @@ pub struct LogRecord<'a> {
     pub refusal: Option<&'static str>,
     /// How long the request waited for another's fetch.
     pub collapse_wait: Option<Duration>,
+    /// What became of the URL, where nothing is stored under it, and why its last response was not.
+    pub before: Option<(&'static str, Option<&'static str>)>,
     /// How asking the origin went.
     pub fetched: Option<&'a Fetched>,
     texts: [&'a [u8]; Text::COUNT],
@@ -102,6 +104,7 @@ impl<'a> LogRecord<'a> {
             cache_status: None,
             refusal: None,
             collapse_wait: None,
+            before: None,
             fetched: None,
             texts: [&[]; Text::COUNT],
             path: &[],

@@ -89,6 +89,7 @@ fn full() -> LogRecord<'static> {
     record.cache_status = Some(&SAID);
     record.collapse_wait = Some(Duration::from_millis(3));
     record.set(Text::Origin, b"app");
+    record.before = Some(("not-stored", Some("set-cookie")));
     record.fetched = Some(&FETCHED);
     record.set(Text::UserAgent, b"curl/8 \"x\"");
     record.set(Text::Referer, b"http://example.com/");
@@ -106,6 +107,7 @@ fn a_full_record_has_every_field_in_order() {
         r#""larder.rule":"/blog/*","larder.result":"joined","#,
         r#""larder.cache.status":"uri-miss","larder.cache.status_field":"larder; fwd=uri-miss; fwd-status=304; "#,
         r#"stored; collapsed; detail=connect-timeout","larder.cache.detail":"connect-timeout","#,
+        r#""larder.cache.before":"not-stored","larder.cache.before_reason":"set-cookie","#,
         r#""larder.cache.collapsed":true,"#,
         r#""larder.cache.collapse_wait":0.003000,"larder.origin.name":"app","larder.origin.status_code":304,"larder.origin.server":"http://10.0.0.1:3000","larder.origin.attempts":2,"#,
         r#""larder.origin.time":0.179000,"user_agent.original":"curl/8 \"x\"","#,

@@ -163,12 +163,26 @@ pub struct Stored {
     pub responses: Vec<ExplainedResponse>,
     /// Lately nothing that could be shared came for this key: for some seconds nobody waits for anybody.
     pub hit_for_miss: bool,
+    /// Where nothing is stored, what became of the URL.
+    #[serde(default)]
+    pub before: Option<ExplainedBefore>,
     /// The last purge that named the URL or what lies under it, whatever it found; null where none did.
     #[serde(default)]
     pub last_purge: Option<ExplainedPurge>,
     /// What larders share under the key, for each store that has a Redis for that and would ask it.
     #[serde(default)]
     pub records: Vec<ExplainedRecord>,
+}
+
+/// What became of a URL under which nothing is stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExplainedBefore {
+    /// The word of the log and of the metrics.
+    pub word: String,
+    /// In plain words.
+    pub sentence: String,
+    /// How long ago, to the minute; null where nothing is known.
+    pub minutes_ago: Option<u64>,
 }
 
 /// A stored response.

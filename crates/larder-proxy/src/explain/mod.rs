@@ -40,6 +40,7 @@ use larder_http::fields::cache_status::{CacheStatus, Forward, Outcome};
 use larder_http::message::RequestHead;
 use smallvec::SmallVec;
 
+use crate::before::Before;
 use crate::decision::{Counters, Facts, Next, next};
 use crate::detail::{NO_LEASE, UPGRADE_IS_OFF};
 use crate::facts::{self, Carried};
@@ -52,11 +53,11 @@ use crate::settings::RuleSettings;
 use crate::versions::{NotKnown, RequestVersions};
 use crate::worker::Worker;
 pub use explanation::{
-    AskedRequest, Candidate, Course, Decision, Destination, ExplainedFragment, ExplainedFreshness,
-    ExplainedInclude, ExplainedLevel, ExplainedPage, ExplainedProblem, ExplainedPurge, ExplainedRecord,
-    ExplainedResponse, Explanation, Field, FleetPlace, Judgement, Key, KeyPart, LookedThrough, OriginAnswer,
-    OriginServer, PartBounds, PassedOver, PurgeOutlook, Reason, RecordFetch, RecordServer, RecordTold, Route,
-    StaleUse, Stored, VaryField, Window,
+    AskedRequest, Candidate, Course, Decision, Destination, ExplainedBefore, ExplainedFragment,
+    ExplainedFreshness, ExplainedInclude, ExplainedLevel, ExplainedPage, ExplainedProblem, ExplainedPurge,
+    ExplainedRecord, ExplainedResponse, Explanation, Field, FleetPlace, Judgement, Key, KeyPart,
+    LookedThrough, OriginAnswer, OriginServer, PartBounds, PassedOver, PurgeOutlook, Reason, RecordFetch,
+    RecordServer, RecordTold, Route, StaleUse, Stored, VaryField, Window,
 };
 pub(crate) use fragments::uri_of;
 use parts::FoundPage;
@@ -231,8 +232,8 @@ impl Walk<'_> {
 
     /// Why the last response under the key was not stored.
     fn last_time(&self, key: &larder_store::CacheKey) -> Option<Reason> {
-        let losses = &self.worker.proxy.losses;
-        let why = losses.of(key.full_hash()).or_else(|| losses.of(key.of_parts().full_hash()))?.why;
+        let (before, _) = Before::of(&self.worker.proxy.fates, key, self.now.monotonic);
+        let why = before.not_stored()?;
         Some(Reason::new(why.token(), why.sentence(), CONFIGURATION))
     }
 

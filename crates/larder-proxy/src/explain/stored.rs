@@ -9,9 +9,10 @@ use larder_cache::explain::{LifetimeCandidate, lifetimes, shortened_from};
 use larder_cache::{CachePolicy, ExchangeTimes, LifetimeSource, StoredHead, Verdict};
 use larder_http::fields::cache_groups;
 use larder_http::time::Now;
-use larder_observe::CacheId;
+use larder_observe::{CacheId, Label};
 use larder_store::CacheKey;
 
+use crate::before::Before;
 use crate::invalidation::Forgotten;
 use crate::lookup::file_of;
 use crate::respond;
@@ -19,8 +20,8 @@ use crate::respond;
 use super::purged::ExplainedPurge;
 use super::purges::tags_of;
 use super::{
-    Candidate, ExplainedFreshness, ExplainedResponse, PartBounds, Reason, Stored, VaryField, Walk, printable,
-    seconds, visible,
+    Candidate, ExplainedBefore, ExplainedFreshness, ExplainedResponse, PartBounds, Reason, Stored, VaryField,
+    Walk, printable, seconds, visible,
 };
 
 /// What lies under a key and under that of its parts, as it was before the look-up.
@@ -158,9 +159,20 @@ impl Under {
             stores: walk.looked_through(),
             responses: self.responses.iter().map(told).collect(),
             hit_for_miss: self.hit_for_miss,
+            before: self.responses.is_empty().then(|| before(walk, key)),
             records: Vec::new(),
             last_purge: walk.last_purge(key, self.responses.iter().map(|lying| &*lying.response)),
         }
+    }
+}
+
+/// What became of the URL.
+fn before(walk: &Walk<'_>, key: &CacheKey) -> ExplainedBefore {
+    let (before, ago) = Before::of(&walk.worker.proxy.fates, key, walk.now.monotonic);
+    ExplainedBefore {
+        word: before.token().to_owned(),
+        sentence: before.sentence().to_owned(),
+        minutes_ago: ago.map(|ago| ago.as_secs() / 60),
     }
 }
 

@@ -191,7 +191,9 @@ fn land<'a>(
     let freshness = match judge(guard.request(), &answer, times, &settings.policy) {
         Storability::Storable(freshness) => freshness,
         Storability::NotStorable(reason) => {
-            worker.metrics.not_stored(settings.rule_id, &NotStored::Rule(reason));
+            let why = NotStored::Rule(reason);
+            worker.metrics.not_stored(settings.rule_id, &why);
+            worker.proxy.note_not_stored(guard.key(), why);
             let kept = Kept::Nothing(reason);
             if reason.outdates(answer.status) {
                 end_before((settings, before.as_ref()), guard, None);
@@ -205,6 +207,7 @@ fn land<'a>(
     };
     if answer.body.length().or(answer.content_length) > Some(UNREAD_BYTES_MAX) && guard.gives_up_unread() {
         worker.metrics.not_stored(settings.rule_id, &NotStored::Unread);
+        worker.proxy.note_not_stored(guard.key(), NotStored::Unread);
         pass(settings, guard, (forward_status, (answer, program)), Kept::Unread);
         return None;
     }

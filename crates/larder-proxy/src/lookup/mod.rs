@@ -23,7 +23,9 @@ use larder_http::fields::range::RangeField;
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
 use larder_store::streaming::are_whole_pieces;
-use larder_store::{CacheKey, Held, HotCache, Recalled, RefreshFailure, Selection, Store, StoredResponse};
+use larder_store::{
+    CacheKey, Fate, Held, HotCache, Recalled, RefreshFailure, Selection, Store, StoredResponse,
+};
 use smallvec::SmallVec;
 
 use crate::invalidation::{Forgotten, Judge};
@@ -311,7 +313,12 @@ impl Lookup<'_> {
                     }
                     verdict => {
                         self.disown(store, &stored, verdict);
-                        store.remove_unusable(self.key, &stored);
+                        let why = match verdict {
+                            Verdict::Good => Fate::Evicted,
+                            Verdict::Gone | Verdict::Soft { .. } => Fate::Purged,
+                            Verdict::Invalid { .. } | Verdict::Unproven => Fate::Invalidated,
+                        };
+                        store.remove_unusable(self.key, &stored, why);
                         continue;
                     }
                 },

@@ -81,7 +81,7 @@ impl Proxy {
                 }
                 return;
             }
-            store.remove(key, response);
+            store.remove_purged(key, response);
             if let Some(number) = cause {
                 self.purges.removed(number);
             }

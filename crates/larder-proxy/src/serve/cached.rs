@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 use larder_cache::ValidateReason;
-use larder_http::fields::cache_status::{HitSource, Outcome};
+use larder_http::fields::cache_status::{Forward, HitSource, Outcome};
 use larder_http::time::Now;
 use larder_listen::Interims;
 use larder_store::CacheKey;
@@ -21,6 +21,7 @@ use super::look::{FirstLook, Look, Missing};
 use super::outcome::{WaitingRequest, is_usable, take};
 use super::reply;
 use super::used::{Used, answered};
+use crate::before::Before;
 use crate::collapse::{FlightOutcome, FlightRequest, Follower, Role, SharedResponse};
 use crate::decision::{Counters, Facts, Next, WaitResult, next};
 use crate::detail::{ELSEWHERE, NO_LEASE, REMOTE};
@@ -232,6 +233,10 @@ impl<'a> CachedRequest<'a> {
     fn board(&mut self, missing: Missing, alone: bool) -> Step {
         missing.forwards();
         let Missing { miss, now, .. } = missing;
+        if miss.forward == Forward::UriMiss && self.exchange.before.is_none() {
+            let (before, _) = Before::of(&self.context.worker.proxy.fates, &self.key, now.monotonic);
+            self.exchange.before = Some(before);
+        }
         let uses = self.uses(&miss);
         let asked = (&self.exchange.asked.head, &*self.settings);
         let forwarding = facts::forwarding(asked, Some(&miss), alone, uses);

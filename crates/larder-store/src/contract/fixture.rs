@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::store::Looked;
-use crate::{CacheKey, MemoryStoreSettings, Selection, Store, StoredResponse, StreamingBody};
+use crate::{CacheKey, Fate, MemoryStoreSettings, Selection, Store, StoredResponse, StreamingBody};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use http_body_util::BodyExt;
@@ -361,7 +361,7 @@ impl Fixture {
         };
         let there = in_memory();
         if let Some(gone) = there.as_ref().filter(|stored| !stored.body.is_there()) {
-            self.store.remove_unusable(key, gone);
+            self.store.remove_unusable(key, gone, Fate::Evicted);
         }
         match there.filter(|stored| stored.body.is_there()) {
             Some(stored) => Some(stored),

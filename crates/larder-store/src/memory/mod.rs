@@ -20,14 +20,15 @@ mod shard;
 pub(crate) mod tests;
 mod usage;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use larder_cache::Fit;
 use smallvec::SmallVec;
 
 use crate::budget::{Budget, Reservation};
+use crate::fates::{Fate, Fates};
 use crate::key::CacheKey;
 use crate::lease::Gone;
 use crate::promote::Promotions;
@@ -99,6 +100,8 @@ pub struct MemoryStore {
     refused: AtomicU64,
     promotions: Promotions,
     gone: Gone,
+    /// Where it is noted what becomes of URLs; nowhere until the process says where.
+    fates: OnceLock<Arc<Fates>>,
 }
 
 impl std::fmt::Debug for MemoryStore {
@@ -123,7 +126,20 @@ impl MemoryStore {
             refused: AtomicU64::new(0),
             promotions: Promotions::default(),
             gone: Gone::default(),
+            fates: OnceLock::new(),
         })
+    }
+
+    /// Notes from now on what becomes of URLs. Only the first call counts.
+    pub fn note_fates(&self, fates: &Arc<Fates>) {
+        let _ = self.fates.set(Arc::clone(fates));
+    }
+
+    /// What becomes of the URL with this hash.
+    pub(crate) fn note(&self, url: u64, fate: Fate) {
+        if let Some(fates) = self.fates.get() {
+            fates.note(url, fate);
+        }
     }
 
     /// Takes over new settings and evicts down to a lower cap.
@@ -275,8 +291,9 @@ impl MemoryStore {
     fn evict_one(&self) -> Option<u64> {
         for step in 0.. {
             match self.victim()?.change(|shard| shard.step(step > PATIENT_STEPS)) {
-                Step::Evicted(victim) => {
+                Step::Evicted(victim, url) => {
                     if !victim.is_mark() {
+                        self.note(url, Fate::Evicted);
                         self.evicted_for_room.fetch_add(1, Ordering::Relaxed);
                     }
                     let bytes = victim.bytes();
@@ -332,6 +349,9 @@ impl MemoryStore {
         });
         self.let_go(dropped, Some(&body));
         self.evicted_variants.fetch_add(capped.unwrap_or(0), Ordering::Relaxed);
+        if capped.is_some() {
+            self.note(key.hash(), Fate::Stored);
+        }
         capped.is_some()
     }
 
@@ -457,15 +477,15 @@ impl MemoryStore {
         for counted in &self.shards {
             let mut from = Some(0);
             while let Some(start) = from {
-                let mut dropped = Vec::new();
-                counted.change(|shard| {
+                let dropped = counted.change(|shard| {
                     let (slice, next) = shard.slice(start);
                     from = next;
-                    shard.sweep_idle(slice, sweeps, &mut dropped);
+                    shard.sweep_idle(slice, sweeps)
                 });
-                let responses = dropped.iter().filter(|item| !item.is_mark()).count();
-                self.evicted_idle.fetch_add(responses as u64, Ordering::Relaxed);
-                self.let_go(dropped, None);
+                let responses = || dropped.iter().filter(|(item, _)| !item.is_mark());
+                responses().for_each(|(_, url)| self.note(*url, Fate::Idle));
+                self.evicted_idle.fetch_add(responses().count() as u64, Ordering::Relaxed);
+                self.let_go(dropped.into_iter().map(|(item, _)| item), None);
             }
         }
     }

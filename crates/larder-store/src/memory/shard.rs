@@ -391,7 +391,8 @@ impl IndexShard {
     }
 
     /// Takes out of a slice what nobody has asked for through so many sweeps, this one included.
-    pub(super) fn sweep_idle(&mut self, slice: std::ops::Range<usize>, sweeps: u8, dropped: &mut Vec<Item>) {
+    /// Gives back what goes, each with the hash of its base.
+    pub(super) fn sweep_idle(&mut self, slice: std::ops::Range<usize>, sweeps: u8) -> Vec<(Item, u64)> {
         let mut idle = Vec::new();
         for slot in slice {
             let Some(entry) = self.entries.get_mut(slot) else { continue };
@@ -400,10 +401,10 @@ impl IndexShard {
                 false => entry.idle_sweeps.saturating_add(1),
             };
             if entry.idle_sweeps >= sweeps {
-                idle.push(slot);
+                idle.push((slot, entry.base_hash));
             }
         }
-        dropped.extend(idle.into_iter().filter_map(|slot| self.take(slot)));
+        idle.into_iter().filter_map(|(slot, url)| Some((self.take(slot)?, url))).collect()
     }
 
     /// One move of the queues: takes out the item whose turn it is, or gives it another round for having been used.
@@ -425,7 +426,8 @@ impl IndexShard {
                 if from_small {
                     self.queues.ghost.remember(hash, items);
                 }
-                return self.take(ticket.slot).map_or(Step::Moved, Step::Evicted);
+                let url = entry.base_hash;
+                return self.take(ticket.slot).map_or(Step::Moved, |item| Step::Evicted(item, url));
             }
             *uses -= 1;
             if from_small {
@@ -443,7 +445,8 @@ impl IndexShard {
 
 /// What one move of the queues came to.
 pub(super) enum Step {
-    Evicted(Item),
+    /// An item, and the hash of its base.
+    Evicted(Item, u64),
     Moved,
     Empty,
 }

@@ -173,6 +173,13 @@ fn stored(out: &mut Columns, of: &Explanation) {
     if stored.responses.is_empty() {
         out.row("", "nothing");
     }
+    if let Some(before) = stored.before.as_ref().filter(|before| before.minutes_ago.is_some()) {
+        let ago = match before.minutes_ago.unwrap_or_default() {
+            0 => "within the last minute".to_owned(),
+            minutes => format!("{minutes} min ago"),
+        };
+        out.row("before", &format!("{}, {ago}: {}", before.word, before.sentence));
+    }
     let chosen = chosen(of);
     for (place, response) in stored.responses.iter().enumerate().take(VARIANTS_MAX) {
         let is_chosen = chosen.is_some_and(|chosen| std::ptr::eq(chosen, response));

@@ -123,6 +123,7 @@ fn hit() -> Explanation {
             ],
             responses: vec![response(false), response(true)],
             hit_for_miss: false,
+            before: None,
         },
         decision: Decision {
             verdict: Course::Hit,
