@@ -38,7 +38,7 @@ pub(super) fn run(stage: &Stage<'_>) -> Result<String> {
     let mut server = Server::start("the origin", &mut command)?;
     server.wait_for(origin, READY_MAX)?;
 
-    let token = format!("admin_token = \"{TOKEN}\"");
+    let token = format!("admin = {{ token = \"{TOKEN}\" }}");
     let hard = larder(stage, origin, &token, "purge = { from = [\"127.0.0.1\"] }")?;
     let soft = larder(stage, origin, "", "purge = { from = [\"127.0.0.1\"], soft = true }")?;
     let closed = larder(stage, origin, "", "")?;

@@ -14,7 +14,7 @@ use crate::value::server::Server;
 pub struct Flags {
     /// `--listen`, for `listen`; none keeps the file's.
     pub listen: Vec<String>,
-    /// `--admin`, for `admin`; `off` turns it off.
+    /// `--admin`, for `admin`, in a table for its `address`; `off` turns it off.
     pub admin: Option<String>,
     /// `--memory`, for `memory` of the store `default`.
     pub memory: Option<String>,
@@ -38,7 +38,9 @@ impl Flags {
                 "off" => Value::Boolean(false),
                 address => Value::Text(address.to_owned()),
             };
-            document.set(&["admin"], "--admin", value);
+            let is_table = document.get("admin").is_some_and(|node| matches!(node.value, Value::Table(_)));
+            let path: &[&str] = if is_table { &["admin", "address"] } else { &["admin"] };
+            document.set(path, "--admin", value);
         }
         if let Some(memory) = &self.memory {
             let value = memory.parse().map_or_else(|_| Value::Text(memory.clone()), Value::Integer);

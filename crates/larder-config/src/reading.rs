@@ -164,6 +164,11 @@ impl<'a> Reading<'a> {
     pub(crate) fn unknown_keys<T: Section>(&mut self, table: &Table, at: &At<'_>) {
         for entry in table.entries.iter().filter(|entry| !T::knows(&entry.name)) {
             let here = At::Key(at, &entry.name);
+            if let Some((_, hint)) = T::MOVED.iter().find(|(old, _)| *old == entry.name) {
+                let problem = self.problem(&entry.place, &here, "the key has moved");
+                self.refuse(problem.hint(*hint));
+                continue;
+            }
             let quoted = shorten(&format!("{:?}", entry.name));
             let problem = self.problem(&entry.place, &here, format!("unknown key {quoted}"));
             let hint = nearest(&entry.name, T::names())

@@ -1,8 +1,10 @@
-//! Addresses: none twice, and the admin interface never open to the network without a token.
+//! Addresses: none twice, and the admin address never open to the network without a token.
+//!
+//! In: the addresses, and the document for their places. Out: errors, and a warning where tokens cross a network in clear text.
 
 use std::net::SocketAddr;
 
-use crate::document::{Table, Value};
+use crate::document::{Position, Table, Value};
 use crate::reading::{At, Reading};
 use crate::sections::config::Config;
 use crate::sections::origin::item;
@@ -23,10 +25,10 @@ pub(crate) fn check(config: &Config, table: &Table, reading: &mut Reading<'_>) {
             reading.refuse(problem);
         }
     }
-    let AdminAddress { on: Some(admin), place } = admin(config, table) else {
-        return;
-    };
-    let admin_at = At::Key(&At::Top, "admin");
+    let Some(admin) = config.admin.address else { return };
+    let (place, is_in_table) = place_of_admin(table);
+    let (top, address) = (At::Key(&At::Top, "admin"), At::Key(&At::Key(&At::Top, "admin"), "address"));
+    let admin_at = if is_in_table { address } else { top };
     let taken = match listening.as_slice() {
         [] => config.listen.iter().find(|other| overlap(**other, admin)).copied(),
         listening => listening.iter().map(|(other, ..)| *other).find(|other| overlap(*other, admin)),
@@ -35,22 +37,37 @@ pub(crate) fn check(config: &Config, table: &Table, reading: &mut Reading<'_>) {
         let problem = reading.problem(&place, &admin_at, format!("{admin} is taken by listen ({other})"));
         reading.refuse(problem.hint("give the admin interface an address of its own, or admin = false"));
     }
-    if !admin.ip().to_canonical().is_loopback() && table.get("admin_token").is_none() {
-        let said = format!("{admin} can be reached from other machines, and there is no admin_token");
-        let problem = reading.problem(&place, &admin_at, said);
-        reading.refuse(problem.hint("set admin_token, or listen on 127.0.0.1"));
+    if admin.ip().to_canonical().is_loopback() {
+        return;
     }
+    let has_token = matches!(table.get("admin").map(|node| &node.value), Some(Value::Table(admin)) if admin.get("token").is_some());
+    if !has_token {
+        let said = format!("{admin} can be reached from other machines, and there is no token");
+        let problem = reading.problem(&place, &admin_at, said);
+        reading.refuse(problem.hint("set token in [admin], or listen on 127.0.0.1"));
+        return;
+    }
+    let said = format!("{admin} can be reached from other machines, and tokens are sent to it in clear text");
+    let hint = format!(
+        "listen on 127.0.0.1 and reach it by `ssh -L {port}:127.0.0.1:{port} HOST`, or by a site of this larder behind TLS",
+        port = admin.port()
+    );
+    let problem = reading.problem(&place, &admin_at, said);
+    reading.warn(problem.hint(hint));
 }
 
-/// The admin address with its place; a default has the place of the document.
-struct AdminAddress {
-    on: Option<SocketAddr>,
-    place: crate::document::Position,
-}
-
-fn admin(config: &Config, table: &Table) -> AdminAddress {
-    let place = table.get("admin").or_else(|| table.get("listen")).map_or(&table.place, |node| &node.place);
-    AdminAddress { on: config.admin.0, place: place.clone() }
+/// The place of the admin address, and whether it stands in the table; a default has the place of what is beside it.
+fn place_of_admin(table: &Table) -> (Position, bool) {
+    let Some(node) = table.get("admin") else {
+        return (table.get("listen").map_or(&table.place, |node| &node.place).clone(), false);
+    };
+    match &node.value {
+        Value::Table(admin) => {
+            let address = admin.get("address");
+            (address.map_or(&node.place, |address| &address.place).clone(), true)
+        }
+        _ => (node.place.clone(), false),
+    }
 }
 
 /// Whether two listeners cannot both have their address. Port 0 is never the same twice.

@@ -166,6 +166,9 @@ pub(crate) struct SectionDoc {
 pub(crate) trait Section: Sized {
     const NAMES: &'static [&'static str];
 
+    /// Keys that stood here once, each with a hint to where it stands now.
+    const MOVED: &'static [(&'static str, &'static str)];
+
     fn doc() -> SectionDoc;
 
     /// Every key that may stand there.

@@ -2,7 +2,7 @@
 //!
 //! Each key is a line: `name as "key": Type = default, in low ..= high, why "reason";` below its doc sentence. The
 //! default is TOML (`"30s"`, `true`), or words in parentheses where it is worked out elsewhere, or `required`, or
-//! left out where the type can be absent. From this come the public struct with its docs, the reader, the names for
+//! left out where the type can be absent. `moved "old" to "hint";` names a key that stood here once. From this come the public struct with its docs, the reader, the names for
 //! hints, and the description behind the reference and the JSON Schema. Each `flatten` adds another section's keys, and
 //! `line` a field for the line on which the table begins.
 
@@ -17,6 +17,7 @@ macro_rules! section {
             )*
             $(flatten $flat:ident : $flat_type:ty, $flat_doc:literal;)*
             $(line $line:ident, $line_doc:literal;)?
+            $(moved $old:literal to $hint:literal;)*
         }
     ) => {
         $(#[doc = $about])+
@@ -30,6 +31,8 @@ macro_rules! section {
         impl $crate::schema::Section for $name {
             const NAMES: &'static [&'static str] =
                 &[$($crate::schema::section::key_name!($field $($key)?)),*];
+
+            const MOVED: &'static [(&'static str, &'static str)] = &[$(($old, $hint)),*];
 
             fn doc() -> $crate::schema::SectionDoc {
                 $crate::schema::SectionDoc {

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::schema::section::section;
+use crate::sections::admin::AdminSettings;
 use crate::sections::defaults::Defaults;
 use crate::sections::fleet::Fleet;
 use crate::sections::limits::Limits;
@@ -16,10 +17,8 @@ use crate::sections::site::Site;
 use crate::sections::store::Store;
 use crate::sections::tags::TagFields;
 use crate::sections::versions::Versions;
-use crate::value::address::AdminAddress;
 use crate::value::cidr::Cidr;
 use crate::value::name::Name;
-use crate::value::secret::Secret;
 
 section! {
     /// The whole config. Keys at the top of the file stand before the first table.
@@ -28,13 +27,9 @@ section! {
         /// with the same port, such as `0.0.0.0:80`, it takes IPv6 alone.
         listen: Vec<SocketAddr> = ["127.0.0.1:8080"],
             why "An accelerator that is tried out is not meant to be open to the network.";
-        /// Where `/healthz`, `/metrics` and `/stats` are; `false` turns it off.
-        admin: AdminAddress = "127.0.0.1:8081",
-            why "Figures are for the operator. Off loopback it needs `admin_token`.";
-        /// The secret that requests to the admin address carry in `Authorization: Bearer ...`. For the purge APIs of Fastly and Cloudflare,
-        /// `Fastly-Key` and `X-Auth-Key` count as well.
-        admin_token: Option<Secret>,
-            why "Loopback needs none; elsewhere anybody could read what is served, so there it is required.";
+        /// The admin address, in a table with tokens and names, or alone; `false` turns it off.
+        admin: AdminSettings = "127.0.0.1:8081",
+            why "Figures are for the operator. Off loopback it needs a table with `token`.";
         /// Threads that serve, each with its own listener.
         workers: Option<usize> = ("the CPUs that the process may use"), in 1 ..= 1024,
             why "One per CPU is the design; affinity and the cgroup's quota are respected.";
@@ -65,6 +60,7 @@ section! {
         /// What holds for every site and rule that does not say otherwise.
         defaults: Defaults,
             why "Without it, plain caching by the origin's fields.";
+        moved "admin_token" to "write token in [admin]";
     }
 }
 

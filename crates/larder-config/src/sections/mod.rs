@@ -1,5 +1,6 @@
 //! Every table of the config and every key, each declared once, and the list of those tables.
 
+pub(crate) mod admin;
 pub(crate) mod assemble;
 pub(crate) mod config;
 pub(crate) mod defaults;

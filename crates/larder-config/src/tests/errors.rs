@@ -1,6 +1,7 @@
 //! Bad configs and exactly what is printed about them.
 
 use super::*;
+use crate::HostName;
 
 #[track_caller]
 pub(super) fn check(text: &str, expected: &str) {
@@ -45,8 +46,8 @@ larder.toml:1:29: listen[1]: found "8081", expected an address such as "127.0.0.
   hint: "127.0.0.1:8081" for this machine only, "0.0.0.0:8081" for every IPv4 address of it, "[::]:8081" for IPv4 and IPv6
 larder.toml:2:1: wrokers: unknown key "wrokers"
   hint: did you mean "workers"?
-larder.toml:3:9: admin: 0.0.0.0:8082 can be reached from other machines, and there is no admin_token
-  hint: set admin_token, or listen on 127.0.0.1
+larder.toml:3:9: admin: 0.0.0.0:8082 can be reached from other machines, and there is no token
+  hint: set token in [admin], or listen on 127.0.0.1
 larder.toml:5:12: origins.app.servers[0]: found "http://127.0.0.1:3000/app", expected a server such as "http://127.0.0.1:3000", "https://app.example", "unix:/run/app.sock"
   hint: a server has no path: targets are passed on as the client sent them
 larder.toml:6:1: site[0].origin: missing key "origin"
@@ -104,7 +105,7 @@ fn addresses_do_not_overlap() {
     );
     check_top("listen = []", "larder.toml:1:10: listen: found an empty list, expected at least one address");
     good(&format!("listen = [\"127.0.0.1:0\", \"127.0.0.1:0\"]\nadmin = false\n{SITE}"));
-    good(&format!("admin = \"[::]:8081\"\nadmin_token = \"0123456789abcdef\"\n{SITE}"));
+    good(&format!("admin = {{ address = \"[::]:8081\", token = \"0123456789abcdef\" }}\n{SITE}"));
 }
 
 #[test]
@@ -127,11 +128,11 @@ fn an_origin_has_servers_and_none_twice() {
 #[test]
 fn a_secret_is_never_quoted() {
     check_top(
-        "admin_token = \"hunter2\"",
-        "larder.toml:1:15: admin_token: found a text of 7 bytes, expected a secret such as the output of \
+        "admin = { token = \"hunter2\" }",
+        "larder.toml:1:19: admin.token: found a text of 7 bytes, expected a secret such as the output of \
          `openssl rand -hex 24`\n  hint: 16 to 512 visible ASCII characters",
     );
-    let config = good(&format!("admin_token = \"0123456789abcdef\"\n{SITE}")).config;
+    let config = good(&format!("admin.token = \"0123456789abcdef\"\n{SITE}")).config;
     assert!(!format!("{config:?}").contains("0123456789abcdef"));
 }
 
@@ -362,4 +363,78 @@ fn a_file_that_cannot_be_read_is_one_clear_line() {
     assert_eq!(show(&path), format!("{}:2:6: not UTF-8, which TOML has to be", path.display()));
     std::fs::write(&path, vec![b'#'; (1 << 20) + 1]).unwrap();
     assert_eq!(show(&path), format!("{}: larger than 1 MiB", path.display()));
+}
+
+#[test]
+fn the_admin_address_is_a_table_or_an_address_or_false() {
+    let admin = |text: &str| good(&format!("{text}\n{SITE}")).config.admin;
+    let loopback = Some("127.0.0.1:8081".parse().unwrap());
+    for (text, address) in [
+        ("", loopback),
+        ("admin = false", None),
+        ("admin = \"127.0.0.1:8081\"", loopback),
+        ("admin = {}", loopback),
+        ("admin = { address = false }", None),
+    ] {
+        assert_eq!(admin(text).address, address, "{text}");
+    }
+    let full = admin(
+        "[admin]\ntoken = \"0123456789abcdef\"\nview_token = \"fedcba9876543210\"\nhosts = \"Cache1.internal\"",
+    );
+    assert_eq!(full.address, loopback);
+    assert_eq!(full.view_token.unwrap().expose(), "fedcba9876543210");
+    assert_eq!(full.hosts.iter().map(HostName::as_str).collect::<Vec<_>>(), ["cache1.internal"]);
+    check_top(
+        "admin = 8081",
+        "larder.toml:1:9: admin: found 8081, expected an address such as \"127.0.0.1:8080\", \"[::1]:8080\", \"0.0.0.0:80\"",
+    );
+    check_top(
+        "[admin]\naddress = \"8081\"\nhosts = \"*.internal\"\ntokne = 1",
+        "larder.toml:2:11: admin.address: found \"8081\", expected an address such as \"127.0.0.1:8080\", \"[::1]:8080\", \"0.0.0.0:80\"\n  \
+         hint: \"127.0.0.1:8081\" for this machine only, \"0.0.0.0:8081\" for every IPv4 address of it, \"[::]:8081\" for IPv4 and IPv6\n\
+         larder.toml:3:9: admin.hosts: found \"*.internal\", expected a host name such as \"cache1.internal\"\n  hint: each host is named by itself\n\
+         larder.toml:4:1: admin.tokne: unknown key \"tokne\"\n  hint: did you mean \"token\"?",
+    );
+}
+
+#[test]
+fn a_key_that_has_moved_says_where_to() {
+    check_top(
+        "admin_token = \"0123456789abcdef\"",
+        "larder.toml:1:1: admin_token: the key has moved\n  hint: write token in [admin]",
+    );
+}
+
+#[test]
+fn a_token_to_look_stands_beside_one_to_purge() {
+    check_top(
+        "admin.view_token = \"0123456789abcdef\"",
+        "larder.toml:1:20: admin.view_token: it stands alone\n  hint: set token as well: it is what a client needs to purge",
+    );
+    check_top(
+        "[admin]\ntoken = \"0123456789abcdef\"\nview_token = \"0123456789abcdef\"",
+        "larder.toml:3:14: admin.view_token: it is the same as token\n  hint: take another secret, with which a client may only look",
+    );
+}
+
+#[test]
+fn off_loopback_the_admin_address_has_a_token_and_a_warning() {
+    check_top(
+        "[admin]\naddress = \"0.0.0.0:8082\"",
+        "larder.toml:2:11: admin.address: 0.0.0.0:8082 can be reached from other machines, and there is no token\n  \
+         hint: set token in [admin], or listen on 127.0.0.1",
+    );
+    let warnings = |address: &str| {
+        let text = format!("[admin]\naddress = {address:?}\ntoken = \"0123456789abcdef\"\n{SITE}");
+        good(&text).warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(warnings("127.0.0.1:8082"), [""; 0]);
+    assert_eq!(warnings("[::ffff:127.0.0.1]:8082"), [""; 0]);
+    assert_eq!(
+        warnings("0.0.0.0:8082"),
+        [
+            "larder.toml:2:11: admin.address: 0.0.0.0:8082 can be reached from other machines, and tokens are sent to it in clear text\n  \
+          hint: listen on 127.0.0.1 and reach it by `ssh -L 8082:127.0.0.1:8082 HOST`, or by a site of this larder behind TLS"
+        ]
+    );
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::schema::TextSetting;
-use crate::{AdminAddress, ByteSize, Errors, Flags, Name, SentHost, accelerate, parse_with};
+use crate::{ByteSize, Errors, Flags, Name, SentHost, accelerate, parse_with};
 
 fn flags(listen: &[&str], admin: Option<&str>, memory: Option<&str>, workers: Option<&str>) -> Flags {
     Flags {
@@ -22,7 +22,7 @@ fn printed_for(result: Result<Checked, Errors>) -> String {
 fn an_origin_alone_is_a_whole_config() {
     let config = accelerate("https://app.example", &Flags::default()).unwrap().config;
     assert_eq!(config.listen, ["127.0.0.1:8080".parse().unwrap()]);
-    assert_eq!(config.admin, AdminAddress(Some("127.0.0.1:8081".parse().unwrap())));
+    assert_eq!(config.admin.address, Some("127.0.0.1:8081".parse().unwrap()));
     let site = &config.sites[0];
     assert!(site.hosts.is_empty() && site.rules.is_empty() && site.root.is_none());
     let origin = config.origin(site.origin.as_ref().unwrap()).unwrap();
@@ -67,11 +67,17 @@ fn flags_stand_over_the_file_and_are_held_to_the_same() {
     let over = |flags: &Flags| parse_with(&text, "larder.toml", Path::new(""), flags);
     let config =
         over(&flags(&["127.0.0.1:2", "[::1]:2"], Some("off"), Some("16MiB"), Some("3"))).unwrap().config;
-    assert_eq!((config.listen.len(), config.admin, config.workers), (2, AdminAddress(None), Some(3)));
+    assert_eq!((config.listen.len(), config.admin.address, config.workers), (2, None, Some(3)));
     assert_eq!(
         (config.stores[0].1.memory, config.stores[0].1.max_object_bytes()),
         (ByteSize(16 << 20), 4 << 20)
     );
+    let text = format!("[admin]\naddress = \"0.0.0.0:1\"\ntoken = \"0123456789abcdef\"\n{SITE}");
+    for (flag, address) in [("127.0.0.1:2", Some("127.0.0.1:2".parse().unwrap())), ("off", None)] {
+        let flags = flags(&[], Some(flag), None, None);
+        let admin = parse_with(&text, "larder.toml", Path::new(""), &flags).unwrap().config.admin;
+        assert_eq!((admin.address, admin.token.is_some()), (address, true), "the rest of the table holds");
+    }
     assert_eq!(
         printed_for(over(&flags(&[], None, Some("2MiB"), None))),
         "larder.toml:5:14: stores.default.max_object: found \"4MiB\", expected at most memory, which is 2MiB"
@@ -91,7 +97,7 @@ fn errors_of_flags_name_the_flag() {
          --origin: found \"127.0.0.1:3000\", expected a server such as \"http://127.0.0.1:3000\", \
          \"https://app.example\", \"unix:/run/app.sock\"\n  hint: did you mean \"http://127.0.0.1:3000\"?\n\
          --memory: found \"1M\", expected a size such as \"512MiB\", \"64KiB\", \"2GB\"\n  hint: did you mean \"1MiB\"?\n\
-         --admin: 0.0.0.0:1 can be reached from other machines, and there is no admin_token\n  \
-         hint: set admin_token, or listen on 127.0.0.1"
+         --admin: 0.0.0.0:1 can be reached from other machines, and there is no token\n  \
+         hint: set token in [admin], or listen on 127.0.0.1"
     );
 }

@@ -32,9 +32,9 @@ impl TextSetting for SocketAddr {
     }
 }
 
-/// Where the admin interface listens; `None` where it is off.
+/// Where the admin address is; `None` where it is off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AdminAddress(pub Option<SocketAddr>);
+pub(crate) struct AdminAddress(pub(crate) Option<SocketAddr>);
 
 impl Setting for AdminAddress {
     fn shape() -> Shape {

@@ -1,4 +1,4 @@
-//! The hosts that a site answers to: exact, or `*.` and a domain for everything below it.
+//! Hosts: those that a site answers to, exact, or `*.` and a domain for everything below it, and single names.
 //!
 //! In: a host as people write it. Out: the canonical form that requests are compared in (larder-http's authority).
 
@@ -78,6 +78,33 @@ impl TextSetting for HostPattern {
     }
 }
 
+/// One host, in lower case: no wildcard.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct HostName(String);
+
+impl HostName {
+    /// Canonical.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TextSetting for HostName {
+    const TEXT: Text = Text {
+        noun: "a host name",
+        examples: r#""cache1.internal""#,
+        about: "A host name without a port. Letter case does not matter.",
+        pattern: Some("^[^*:/@ ]+$|^\\[[0-9A-Fa-f:.]+\\]$"),
+    };
+
+    fn from_text(text: &str) -> Result<Self, Option<String>> {
+        if text.contains('*') {
+            return Err(Some("each host is named by itself".to_owned()));
+        }
+        HostPattern::from_text(text).map(|pattern| Self(pattern.0))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,6 +154,14 @@ mod tests {
             "m\u{fc}.de",
         ] {
             assert!(HostPattern::from_text(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_host_name_is_one_host() {
+        assert_eq!(HostName::from_text("Cache1.Internal."), Ok(HostName("cache1.internal".to_owned())));
+        for bad in ["*", "*.internal", "a:80", "http://a", ""] {
+            assert!(HostName::from_text(bad).is_err(), "{bad}");
         }
     }
 }

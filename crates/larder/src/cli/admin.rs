@@ -46,10 +46,10 @@ pub(super) enum AdminClientError {
     #[error("the exchange with {0} broke")]
     Exchange(String, #[source] Cause),
     #[error(
-        "the larder at {0} wants its admin_token: put it into LARDER_ADMIN_TOKEN, or read it with -c FILE"
+        "the larder at {0} wants its admin token: put it into LARDER_ADMIN_TOKEN, or read it with -c FILE"
     )]
     TokenWanted(String),
-    #[error("the larder at {0} has another admin_token")]
+    #[error("the larder at {0} has another admin token")]
     TokenWrong(String),
     #[error("the token cannot stand in a field")]
     Token,
@@ -300,8 +300,8 @@ mod tests {
 
     #[test]
     fn each_refusal_is_told_in_its_own_words() {
-        check(401, false, "", "wants its admin_token");
-        check(401, true, "", "another admin_token");
+        check(401, false, "", "wants its admin token");
+        check(401, true, "", "another admin token");
         check(422, false, r#"{"error":"unknown-host","message":"no site takes it"}"#, "no site takes it");
         check(421, false, r#"{"error":"host","message":"ask by address"}"#, "ask by address");
         check(404, false, r#"{"error":"not-found","message":"/ lists"}"#, "no larder that explains");

@@ -10,7 +10,7 @@ use larder_listen::{Bound, ListenError, Listener};
 
 /// The listener at an address of `config`.
 pub(super) fn listener(address: SocketAddr, config: &Config) -> Listener {
-    let others = config.listen.iter().chain(config.admin.0.iter());
+    let others = config.listen.iter().chain(config.admin.address.iter());
     let mut with_port = others.filter(|other| other.port() == address.port() && address.port() != 0);
     let takes_ipv4 = is_any_ipv6(address) && !with_port.any(|other| other.is_ipv4());
     Listener { takes_ipv4, ..address.into() }

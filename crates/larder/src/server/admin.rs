@@ -396,10 +396,11 @@ impl AdminServer {
         connections_max: usize,
     ) -> Result<Self, ServerError> {
         let failed = |source| ServerError::Thread { what: "the admin", source };
-        let token = config.admin_token.as_ref().map(|token| Token::parse(token.expose())).transpose()?;
+        let token = config.admin.token.as_ref().map(|token| Token::parse(token.expose())).transpose()?;
+        let hosts = config.admin.hosts.iter().map(|host| host.as_str().to_owned()).collect();
         let bound = super::addresses::listener(address, config).bind(1)?;
         let address = bound.listener.address;
-        let admin = Admin::new(insight.clone() as Arc<dyn Larder>, Guard { hosts: Vec::new(), token });
+        let admin = Admin::new(insight.clone() as Arc<dyn Larder>, Guard { hosts, token });
         let runtime = super::runtime::build().map_err(failed)?;
         let drain = Drain::new();
         let (stop, stopped) = oneshot::channel();

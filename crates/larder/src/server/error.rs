@@ -32,8 +32,8 @@ pub enum ServerError {
     /// A worker ended before its time.
     #[error("a worker is gone")]
     WorkerGone,
-    /// The admin token.
-    #[error("admin_token")]
+    /// A token of the admin address.
+    #[error("a token of [admin]")]
     Token(#[from] larder_admin::AdminError),
     /// The stores need more descriptors than there are.
     #[error(transparent)]

@@ -181,7 +181,7 @@ impl Server {
         server.admin = server
             .config
             .admin
-            .0
+            .address
             .map(|address| {
                 let (config, insight) = (&server.config, Arc::clone(&server.insight));
                 admin::AdminServer::start(address, config, insight, server.shares.admin)

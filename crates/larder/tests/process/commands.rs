@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use crate::process::keeping::{run, said, stored, text};
 use crate::support::{
-    Process, Signal, answer_of, asking, cacheable, config, connect, get, script, until, within, written,
+    Process, Signal, answer_of, asking, cacheable, config, connect, get, script, until, with_admin, within,
+    written,
 };
 
 /// A command that is asked for its status and standard error.
@@ -86,13 +87,14 @@ type Case<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], i32, &'a str);
 async fn a_larder_is_found_by_url_by_environment_and_by_its_config_file() {
     let origin = Origin::simple(vec![cacheable("/a", 10)]).unwrap();
     let secret = "s3cret-and-long-enough";
-    let text = config(&origin.url(), &format!("admin_token = \"{secret}\""), "");
+    let text = with_admin(&config(&origin.url(), "", ""), &format!("token = \"{secret}\""));
     let (directory, path) = written(&text);
     let larder = Process::run_config(&path).await;
     stored(&larder, "/a").await;
     // The port that it took, as if the file had named it.
     let admin = larder.admin.to_string();
-    std::fs::write(&path, text.replace("admin = \"127.0.0.1:0\"", &format!("admin = \"{admin}\""))).unwrap();
+    std::fs::write(&path, text.replace("{ address = \"127.0.0.1:0\"", &format!("{{ address = \"{admin}\"")))
+        .unwrap();
     let (path, url) = (path.to_str().unwrap(), format!("http://{admin}/"));
     let off = directory.path().join("off.toml");
     std::fs::write(&off, "admin = false\n[[site]]\nroot = \".\"\n").unwrap();
@@ -108,7 +110,7 @@ async fn a_larder_is_found_by_url_by_environment_and_by_its_config_file() {
         (&["stats", "-c", path], &[], 0, ""),
         (&["get", "http://localhost/a", "-c", path], &[], 0, ""),
         (&["explain", "http://localhost/a", "--admin", &url], &[token], 0, ""),
-        (&["ls", "--admin", &admin], &[("LARDER_ADMIN", "127.0.0.1:1")], 1, "wants its admin_token"),
+        (&["ls", "--admin", &admin], &[("LARDER_ADMIN", "127.0.0.1:1")], 1, "wants its admin token"),
         (&["ls", "-c", off], &[], 1, "admin = false"),
         (&["ls", "-c", broken], &[], 3, "broken.toml:1:1: workres: unknown key"),
         (&["ls", "--admin", "https://127.0.0.1:8081"], &[], 2, "speaks http, not https"),

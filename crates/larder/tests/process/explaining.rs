@@ -9,7 +9,8 @@ use larder_testkit::redis::RedisServer;
 use serde_json::Value;
 
 use crate::support::{
-    Process, Signal, answer_of, asking, cache_status, cacheable, config, connect, get, script, until, written,
+    Process, Signal, answer_of, asking, cache_status, cacheable, config, connect, get, script, until,
+    with_admin, written,
 };
 
 /// Runs `larder explain` and waits for it, off the runtime that the origin runs on.
@@ -192,11 +193,11 @@ async fn what_is_in_the_way_is_told_in_one_line_with_its_exit_code() {
 #[tokio::test]
 async fn the_admin_token_is_wanted_and_has_to_be_the_right_one() {
     let (_directory, path) =
-        written(&config("http://127.0.0.1:1", "admin_token = \"s3cret-and-long-enough\"", ""));
+        written(&with_admin(&config("http://127.0.0.1:1", "", ""), "token = \"s3cret-and-long-enough\""));
     let larder = Process::run_config(&path).await;
     let admin = larder.admin.to_string();
     let arguments = ["http://localhost/", "--offline", "--admin", &admin];
-    for (token, part) in [(None, "wants its admin_token"), (Some("other"), "has another admin_token")] {
+    for (token, part) in [(None, "wants its admin token"), (Some("other"), "has another admin token")] {
         let output = explain(&arguments, token).await;
         assert_eq!(output.status.code(), Some(1));
         assert_says(&said(&output.stderr), &[part]);

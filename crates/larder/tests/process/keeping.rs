@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::support::{
     Process, Signal, answer_of, asking, assert_whole, cache_status, cacheable, config, connect, get, script,
-    until, within, written,
+    until, with_admin, within, written,
 };
 
 /// Runs a command and waits for it, off the runtime that the origin runs on.
@@ -347,7 +347,8 @@ async fn what_is_in_the_way_is_told_in_one_line_with_its_exit_code() {
 async fn the_admin_token_guards_what_is_stored() {
     let origin = Origin::simple(scripts()).unwrap();
     let token = "s3cret-and-long-enough";
-    let (_directory, path) = written(&config(&origin.url(), &format!("admin_token = \"{token}\""), ""));
+    let (_directory, path) =
+        written(&with_admin(&config(&origin.url(), "", ""), &format!("token = \"{token}\"")));
     let larder = Process::run_config(&path).await;
     stored(&larder, "/n/1").await;
     let admin = larder.admin.to_string();
@@ -356,7 +357,7 @@ async fn the_admin_token_guards_what_is_stored() {
     {
         let output = run(&[command, &["--admin", &admin]].concat()).await;
         assert_eq!(output.status.code(), Some(1), "{command:?}");
-        assert!(said(&output.stderr).contains("wants its admin_token"), "{}", said(&output.stderr));
+        assert!(said(&output.stderr).contains("wants its admin token"), "{}", said(&output.stderr));
         let output = run(&[command, &["--admin", &admin, "--token", token]].concat()).await;
         assert!(output.status.success(), "{command:?}: {}", said(&output.stderr));
     }

@@ -3,6 +3,7 @@
 //! Each test runs a larder of its own in a process of its own, before a scripted origin in the test.
 
 mod admin;
+mod admitting;
 mod checking_disks;
 mod codings;
 mod commands;

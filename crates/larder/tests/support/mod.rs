@@ -379,6 +379,11 @@ pub(crate) fn config(origin: &str, top: &str, site: &str) -> String {
     )
 }
 
+/// That config with `keys` in the table of the admin address.
+pub(crate) fn with_admin(config: &str, keys: &str) -> String {
+    config.replace("admin = \"127.0.0.1:0\"", &format!("admin = {{ address = \"127.0.0.1:0\", {keys} }}"))
+}
+
 /// A directory for the test's files, and a config in it.
 pub(crate) fn written(text: &str) -> (tempfile::TempDir, std::path::PathBuf) {
     let directory = tempfile::tempdir().unwrap();

@@ -23,7 +23,7 @@ pub(in crate::cli) struct AddressArguments {
     /// The admin address of the larder to ask, or its URL [default: LARDER_ADMIN, else 127.0.0.1:8081]
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     admin: Option<String>,
-    /// Its admin_token [default: LARDER_ADMIN_TOKEN, which no list of processes shows]
+    /// Its token [default: LARDER_ADMIN_TOKEN, which no list of processes shows]
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
 }
@@ -33,7 +33,7 @@ pub(in crate::cli) struct AddressArguments {
 pub(in crate::cli) struct AdminArguments {
     #[command(flatten)]
     by_address: AddressArguments,
-    /// The config file of the larder to ask, for its admin address and admin_token
+    /// The config file of the larder to ask, for its admin address and token
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -74,18 +74,19 @@ impl AdminArguments {
         let configured = match (&self.config, self.config()?) {
             (None, _) | (_, None) => (None, None),
             (Some(path), Some(config)) => {
-                let (admin, is_given) = (config.admin.0, self.by_address.admin.is_some());
+                let (admin, is_given) = (config.admin.address, self.by_address.admin.is_some());
                 let admin = match admin {
                     None if !is_given => return Err(AdminClientError::Off(path.display().to_string())),
                     Some(any) if any.port() == 0 && !is_given => {
-                        let said = format!("{} says admin = \"{any}\", which takes any port", path.display());
+                        let said =
+                            format!("{} has the admin address {any}, which takes any port", path.display());
                         return Err(AdminClientError::Address(format!(
                             "{said}: --admin names the one it took"
                         )));
                     }
                     admin => admin,
                 };
-                (admin, config.admin_token.map(|token| token.expose().to_owned()))
+                (admin, config.admin.token.map(|token| token.expose().to_owned()))
             }
         };
         self.by_address.or(configured, variable)

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::network::{Network, SERVERS, in_a_network};
 use super::{Larder, Scene, TOKEN, is_hit, leased, members, state, together};
-use crate::support::{BOUND, Process, cache_status, until, written};
+use crate::support::{BOUND, Process, cache_status, until, with_admin, written};
 
 /// The last of three is the one that is cut off.
 const THIRD: usize = 3;
@@ -143,8 +143,9 @@ impl Divided {
 /// A member at the other end of a link.
 async fn larder(network: &Network, scene: &Scene, link: usize) -> Larder {
     let name = format!("web-{link}");
-    let text = scene.config(&name, "").replace("127.0.0.1:0", &format!("{}:0", Network::address(link)));
-    let (folder, config) = written(&format!("admin_token = {TOKEN:?}\n{text}"));
+    let text = with_admin(&scene.config(&name, ""), &format!("token = {TOKEN:?}"));
+    let text = text.replace("127.0.0.1:0", &format!("{}:0", Network::address(link)));
+    let (folder, config) = written(&text);
     let mut command = network.inside(link, env!("CARGO_BIN_EXE_larder"));
     command.args(["run", "-c"]).arg(&config);
     let mut process = Process::spawn(command, None);
