@@ -1,21 +1,42 @@
-//! The form of every answer: what it is, that nobody may keep it, that no browser may read more into it.
+//! The form of every answer: what it is, and the fields that keep browsers and caches from doing more with it.
+//!
+//! In: content, or why there is none. Out: a response that is not stored anywhere. Its fields let a browser run and load only what comes from this
+//! address, and let no other page frame it or read it.
 
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
-    X_CONTENT_TYPE_OPTIONS,
+    ALLOW, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
+    RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
+use std::time::Duration;
+
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use larder_http::body::Body;
 use larder_http::message::{Response, ResponseHead};
 
+use crate::endpoints::line::{Action, Endpoint};
 use crate::larder::{Fault, Unanswered, Unexplained};
 
 pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 pub(crate) const HTML: &str = "text/html; charset=utf-8";
 pub(crate) const JSON: &str = "application/json";
 /// A stored body, whatever its own type is: nothing that a browser would run.
-pub(crate) const BYTES: &str = "application/octet-stream";
+const BYTES: &str = "application/octet-stream";
+
+/// What every answer forbids a browser: all but scripts, styles, pictures and requests of this address itself.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+                      require-trusted-types-for 'script'; trusted-types 'none'";
+
+/// The fields of every answer.
+const FIELDS: [(HeaderName, &str); 6] = [
+    (CACHE_CONTROL, "no-store"),
+    (CONTENT_SECURITY_POLICY, POLICY),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (REFERRER_POLICY, "no-referrer"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+];
 
 /// An answer with content.
 pub(crate) fn content(status: StatusCode, form: &'static str, bytes: impl Into<Bytes>) -> Response {
@@ -25,30 +46,39 @@ pub(crate) fn content(status: StatusCode, form: &'static str, bytes: impl Into<B
 /// An answer whose content may come as it is read.
 pub(crate) fn with_body(status: StatusCode, form: &'static str, body: Body) -> Response {
     let mut fields = HeaderMap::with_capacity(8);
-    let mut set =
-        |name: HeaderName, value: &'static str| fields.insert(name, HeaderValue::from_static(value));
-    set(CONTENT_TYPE, form);
-    set(CACHE_CONTROL, "no-store");
-    set(X_CONTENT_TYPE_OPTIONS, "nosniff");
-    if form == HTML {
-        set(CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'");
+    fields.insert(CONTENT_TYPE, HeaderValue::from_static(form));
+    for (name, value) in FIELDS {
+        fields.insert(name, HeaderValue::from_static(value));
     }
     Response::new(ResponseHead::new(status, fields), body)
 }
 
+/// A stored body, which a browser saves and never shows.
+pub(crate) fn attachment(body: Body) -> Response {
+    let mut response = with_body(StatusCode::OK, BYTES, body);
+    response.head.fields.insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+    response
+}
+
 /// Why a request is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Refused {
     /// Its Host may belong to somebody else.
     Host,
-    /// It does not show the token.
-    Token,
+    /// It shows no token.
+    NoToken,
+    /// It shows a token that is not the one.
+    WrongToken,
+    /// The same, after too many of them; for so long.
+    WrongTokens(Duration),
+    /// Its token is for looking, and it would change something.
+    ViewToken,
     /// There is nothing by that name.
     Path,
     /// This larder is in no fleet.
     NoFleet,
-    /// None of the endpoint's methods, which these are.
-    Method(&'static str),
+    /// None of the endpoint's methods.
+    Method(&'static Endpoint),
     /// A page of another site sent it.
     Page,
     /// A query that cannot be read.
@@ -75,9 +105,19 @@ pub(crate) fn words(refused: Refused) -> (StatusCode, &'static str, &'static str
             "host",
             "ask by address, by localhost, or by a name that the configuration lists",
         ),
-        Refused::Token => {
+        Refused::NoToken | Refused::WrongToken => {
             (StatusCode::UNAUTHORIZED, "token", "show the admin token: Authorization: Bearer TOKEN")
         }
+        Refused::WrongTokens(_) => (
+            StatusCode::TOO_MANY_REQUESTS,
+            "wrong-tokens",
+            "too many wrong tokens came from this address: wait for a minute, or show the right one",
+        ),
+        Refused::ViewToken => (
+            StatusCode::FORBIDDEN,
+            "view-token",
+            "view_token may look and explain, but not purge: show the token of [admin]",
+        ),
         Refused::NoFleet => (StatusCode::NOT_FOUND, "no-fleet", "no [fleet] is configured here"),
         Refused::Path => (StatusCode::NOT_FOUND, "not-found", "/ lists what is here"),
         Refused::Method(_) => {
@@ -125,12 +165,18 @@ pub(crate) fn refusal_as(refused: Refused, json: &serde_json::Value) -> Response
     let (status, ..) = words(refused);
     let mut response = content(status, JSON, json.to_string());
     match refused {
-        Refused::Token => {
+        Refused::NoToken | Refused::WrongToken => {
             let challenge = HeaderValue::from_static("Bearer realm=\"larder\"");
             response.head.fields.insert(WWW_AUTHENTICATE, challenge);
         }
-        Refused::Method(allowed) => {
-            response.head.fields.insert(ALLOW, HeaderValue::from_static(allowed));
+        Refused::Method(endpoint) => {
+            if let Ok(methods) = HeaderValue::try_from(endpoint.methods()) {
+                response.head.fields.insert(ALLOW, methods);
+            }
+        }
+        Refused::WrongTokens(wait) => {
+            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            response.head.fields.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         Refused::Busy => {
             response.head.fields.insert(RETRY_AFTER, HeaderValue::from_static("1"));
@@ -138,6 +184,7 @@ pub(crate) fn refusal_as(refused: Refused, json: &serde_json::Value) -> Response
         Refused::Host
         | Refused::Path
         | Refused::NoFleet
+        | Refused::ViewToken
         | Refused::Page
         | Refused::Change
         | Refused::Content
@@ -147,6 +194,22 @@ pub(crate) fn refusal_as(refused: Refused, json: &serde_json::Value) -> Response
         | Refused::Broken => {}
     }
     response
+}
+
+/// The answer to a request with a parameter that its endpoint does not have.
+pub(crate) fn unknown_parameter(name: &str, action: &Action) -> Response {
+    let known: Vec<_> = action.parameters.iter().map(|parameter| parameter.name).collect();
+    let known = if known.is_empty() {
+        "there are none".to_owned()
+    } else {
+        format!("known are {}", known.join(", "))
+    };
+    let name: String = name.chars().take(64).collect();
+    let json = serde_json::json!({
+        "error": "parameter",
+        "message": format!("there is no parameter {name:?} here: {known}"),
+    });
+    content(StatusCode::BAD_REQUEST, JSON, json.to_string())
 }
 
 /// The answer to a question that has no explanation.

@@ -1,5 +1,6 @@
-//! Who may ask: the check of Host, and the bearer token (RFC 6750 2.1).
+//! Who may ask: the check of Host, and the bearer tokens (RFC 6750 2.1).
 //!
+//! In: host and fields of a request. Out: whether the name can be trusted, and what the token that it shows permits.
 //! A page on another site can make a browser send requests here, and by changing its own name's address (DNS
 //! rebinding) even read the answers; but then Host is that name. Addresses and loopback names cannot be taken over
 //! like this, so those are taken, and any name that the configuration lists.
@@ -51,8 +52,23 @@ impl fmt::Debug for Token {
 pub struct Guard {
     /// Host names taken besides addresses and loopback names, in lower case and without port. Default none.
     pub hosts: Vec<String>,
-    /// What has to be shown everywhere but at `/healthz`. Default nothing, which is right on loopback only.
+    /// What a client shows that may do everything. Default nothing, which is right on loopback only: every client may then.
     pub token: Option<Token>,
+    /// What a client shows that may look and explain. Counts beside `token` only.
+    pub view_token: Option<Token>,
+}
+
+/// What the token of a request permits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Permit {
+    /// It shows none.
+    Nothing,
+    /// It is not the one.
+    Wrong,
+    /// To look and to explain.
+    Look,
+    /// Everything.
+    Everything,
 }
 
 impl Guard {
@@ -74,16 +90,28 @@ impl Guard {
         !sites.all(|site| matches!(site.as_bytes(), b"none" | b"same-origin"))
     }
 
-    /// Whether the token is shown, where one is asked for: as a bearer token, or in `own`, the field that the clients of an API
+    /// What a request may do by the token that it shows: as a bearer token, or in `own`, the field that the clients of an API
     /// have for it. Two fields of one name show nothing.
-    pub(crate) fn is_authorized(&self, fields: &HeaderMap, own: Option<&HeaderName>) -> bool {
-        let Some(token) = &self.token else { return true };
+    pub(crate) fn permit(&self, fields: &HeaderMap, own: Option<&HeaderName>) -> Permit {
+        let Some(token) = &self.token else { return Permit::Everything };
         let bearer = only(fields, &AUTHORIZATION).and_then(|value| {
             let (scheme, shown) = value.split_at_checked(7)?;
             scheme.eq_ignore_ascii_case(b"bearer ").then(|| shown.trim_ascii())
         });
         let own = own.and_then(|name| only(fields, name));
-        [bearer, own].into_iter().flatten().any(|shown| token.is(shown))
+        let (mut is_shown, mut may_all, mut may_look) = (false, false, false);
+        for shown in [bearer, own].into_iter().flatten() {
+            is_shown = true;
+            // Both are compared always, so that the time says nothing about which it was.
+            may_all |= token.is(shown);
+            may_look |= self.view_token.as_ref().is_some_and(|view| view.is(shown));
+        }
+        match (is_shown, may_all, may_look) {
+            (false, ..) => Permit::Nothing,
+            (true, true, _) => Permit::Everything,
+            (true, false, true) => Permit::Look,
+            (true, false, false) => Permit::Wrong,
+        }
     }
 }
 
@@ -102,7 +130,7 @@ mod tests {
 
     #[test]
     fn only_hosts_that_nobody_can_take_over_are_trusted() {
-        let guard = Guard { hosts: vec!["admin.internal".into()], token: None };
+        let guard = Guard { hosts: vec!["admin.internal".into()], ..Guard::default() };
         let cases = [
             ("127.0.0.1", true),
             ("192.0.2.7", true),
@@ -127,53 +155,62 @@ mod tests {
         }
     }
 
+    fn guard() -> Guard {
+        let token = |text| Some(Token::parse(text).unwrap());
+        Guard { hosts: Vec::new(), token: token("s3cret"), view_token: token("l00k") }
+    }
+
     #[test]
     fn the_token_has_to_be_shown_exactly() {
-        let guard = Guard { hosts: Vec::new(), token: Some(Token::parse("s3cret").unwrap()) };
-        let cases: [(&[&str], bool); 14] = [
-            (&["Bearer s3cret"], true),
-            (&["bearer s3cret"], true),
-            (&["Bearer  s3cret"], true),
-            (&[], false),
-            (&["Bearer s3cre"], false),
-            (&["Bearer s3crets"], false),
-            (&["Bearer s3crets3cret"], false),
-            (&["Bearer S3cret"], false),
-            (&["Bearer "], false),
-            (&["Bearer"], false),
-            (&["Bearers3cret"], false),
-            (&["Basic s3cret"], false),
-            (&["s3cret"], false),
-            (&["Bearer s3cret", "Bearer s3cret"], false),
+        let guard = guard();
+        let cases: [(&[&str], Permit); 17] = [
+            (&["Bearer s3cret"], Permit::Everything),
+            (&["bearer s3cret"], Permit::Everything),
+            (&["Bearer  s3cret"], Permit::Everything),
+            (&["Bearer l00k"], Permit::Look),
+            (&["bearer l00k"], Permit::Look),
+            (&["Bearer l00"], Permit::Wrong),
+            (&[], Permit::Nothing),
+            (&["Bearer s3cre"], Permit::Wrong),
+            (&["Bearer s3crets"], Permit::Wrong),
+            (&["Bearer s3crets3cret"], Permit::Wrong),
+            (&["Bearer S3cret"], Permit::Wrong),
+            (&["Bearer "], Permit::Wrong),
+            (&["Bearer"], Permit::Nothing),
+            (&["Bearers3cret"], Permit::Nothing),
+            (&["Basic s3cret"], Permit::Nothing),
+            (&["s3cret"], Permit::Nothing),
+            (&["Bearer s3cret", "Bearer s3cret"], Permit::Nothing),
         ];
-        for (values, authorized) in cases {
+        for (values, permit) in cases {
             let mut fields = HeaderMap::new();
             for value in values {
                 fields.append(AUTHORIZATION, value.parse().unwrap());
             }
-            assert_eq!(guard.is_authorized(&fields, None), authorized, "{values:?}");
-            assert!(Guard::default().is_authorized(&fields, None));
+            assert_eq!(guard.permit(&fields, None), permit, "{values:?}");
+            assert_eq!(Guard::default().permit(&fields, None), Permit::Everything);
         }
     }
 
     #[test]
     fn an_apis_own_field_counts_for_that_api() {
-        let guard = Guard { hosts: Vec::new(), token: Some(Token::parse("s3cret").unwrap()) };
+        let guard = guard();
         let key = HeaderName::from_static("fastly-key");
-        for (values, authorized) in [
-            (&["s3cret"][..], true),
-            (&["Bearer s3cret"], false),
-            (&["s3cre"], false),
-            (&["s3cret", "s3cret"], false),
+        for (values, permit) in [
+            (&["s3cret"][..], Permit::Everything),
+            (&["l00k"], Permit::Look),
+            (&["Bearer s3cret"], Permit::Wrong),
+            (&["s3cre"], Permit::Wrong),
+            (&["s3cret", "s3cret"], Permit::Nothing),
         ] {
             let mut fields = HeaderMap::new();
             for value in values {
                 fields.append(&key, value.parse().unwrap());
             }
-            assert_eq!(guard.is_authorized(&fields, Some(&key)), authorized, "{values:?}");
-            assert!(!guard.is_authorized(&fields, None), "{values:?}");
+            assert_eq!(guard.permit(&fields, Some(&key)), permit, "{values:?}");
+            assert_eq!(guard.permit(&fields, None), Permit::Nothing, "{values:?}");
             fields.insert(AUTHORIZATION, "Bearer s3cret".parse().unwrap());
-            assert!(guard.is_authorized(&fields, Some(&key)), "{values:?}");
+            assert_eq!(guard.permit(&fields, Some(&key)), Permit::Everything, "{values:?}");
         }
     }
 

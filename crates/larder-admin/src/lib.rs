@@ -3,20 +3,25 @@
 //! In: requests on an address of its own, as a [`larder_listen::Service`]; what to say comes from the [`Larder`]
 //! trait, which the binary implements. Out: answers that no cache may keep; small ones, but for a stored body.
 //! Every request passes the guard first: its Host must be one that a page elsewhere cannot make point here (DNS
-//! rebinding), and, where a token is configured, it must be shown. Only `/healthz` needs none, because orchestrators
-//! cannot keep secrets in a probe.
+//! rebinding), and, where a token is configured, it must be shown. `/healthz` needs none, because orchestrators
+//! cannot keep secrets in a probe, and `/` needs none, because a browser has nothing to show yet. What there is stands in one table
+//! (`endpoints`), which the guard goes by.
 //! The content of a request is read for a purge alone. Deliberately absent: CORS, cookies, sessions.
 
 mod answer;
+mod endpoints;
 mod error;
 mod guard;
 mod health;
 mod larder;
 mod purges;
 mod query;
+mod refusals;
 mod service;
 mod stats;
+mod wrong_tokens;
 
+pub use endpoints::api_markdown;
 pub use error::AdminError;
 pub use guard::{Guard, Token};
 pub use larder::{

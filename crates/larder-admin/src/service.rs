@@ -1,38 +1,37 @@
-//! From a request to its answer: guard, endpoint, method.
+//! From a request to its answer: guard, endpoint, action.
 //!
-//! The order is fixed: a request that is not let in learns nothing, not even which paths exist.
+//! In: a request and the address that it came from. Out: its answer. The order is fixed: Host, token, path, method, page of another site,
+//! what the token permits, parameters. A request that is not let in learns nothing, not even which paths exist.
 
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use http::{Method, StatusCode};
+use http::StatusCode;
+use http::header::ACCEPT;
 use larder_http::body::Body;
 use larder_http::message::{Request, RequestHead, Response};
+use larder_http::time::Clock;
 use larder_listen::{Interims, Service};
 use larder_observe::{Exposition, exposition};
 
-use crate::answer::{BYTES, HTML, JSON, Refused, TEXT, content, refusal, unanswered, unexplained, with_body};
-use crate::guard::Guard;
+use crate::answer::{
+    HTML, JSON, Refused, TEXT, attachment, content, refusal, unanswered, unexplained, unknown_parameter,
+};
+use crate::endpoints::line::{Action, Class, Deed, Endpoint};
+use crate::endpoints::{index_html, index_text};
+use crate::guard::{Guard, Permit};
 use crate::larder::{Health, Larder, Shown};
-use crate::purges::{PurgeApi, content_of, with_receipt};
+use crate::purges::api::PurgeApi;
+use crate::purges::{content_of, may_change, with_receipt};
 use crate::query;
+use crate::refusals::Refusals;
+use crate::wrong_tokens::{Verdict, WrongTokens};
 use tokio::sync::Semaphore;
 
 /// In front of the name of a purge.
 const PURGE_PATH: &str = "/api/v1/purges/";
-
-const INDEX: &str = "<!doctype html>\n<title>larder</title>\n<h1>larder</h1>\n<ul>\n\
-    <li><a href=\"/healthz\">/healthz</a>: 200 while new work is welcome (<code>degraded</code> while a store goes on without a disk or its files), \
-    503 while draining\n\
-    <li><a href=\"/metrics\">/metrics</a>: Prometheus text\n\
-    <li><a href=\"/stats\">/stats</a>: statistics as JSON\n\
-    <li>/explain?url=URL: why a request is answered as it is, as JSON; <code>larder explain</code> asks here\n\
-    <li><a href=\"/objects\">/objects</a>: what is stored, as JSON, a page at a time; <code>larder ls</code>\n\
-    <li>/object?url=URL: what is stored under a URL; with &amp;body=1 its body, with &amp;assembled=page the page of a template; <code>larder get</code>\n\
-    <li>DELETE /object?url=URL: takes it out of all stores; <code>larder rm</code>\n\
-    <li><a href=\"/api/v1/purges\">/api/v1/purges</a>: the last purges; POST with JSON purges; <code>larder purge</code>\n\
-    <li><a href=\"/api/v1/fleet\">/api/v1/fleet</a>: the larders that purge together with this one; <code>larder fleet</code>\n</ul>\n";
 
 /// The service of the admin address. Cloning shares it.
 #[derive(Clone)]
@@ -43,6 +42,9 @@ pub struct Admin {
 struct Shared {
     larder: Arc<dyn Larder>,
     guard: Guard,
+    clock: Clock,
+    wrong: WrongTokens,
+    refusals: Refusals,
     /// Places for explanations, each of which may ask an origin.
     explaining: Semaphore,
     /// Places for looks at what is stored, each of which may wait for a disk.
@@ -61,120 +63,107 @@ impl std::fmt::Debug for Admin {
     }
 }
 
-#[derive(Clone, Copy)]
-enum Endpoint {
-    Index,
-    Health,
-    Metrics,
-    Stats,
-    Explain,
-    List,
-    Object,
-    Fleet,
-    Purges,
-    PurgeOf,
-    Purge(PurgeApi),
-}
-
-impl Endpoint {
-    /// The methods that are answered.
-    fn methods(self) -> &'static str {
-        match self {
-            Self::Object => "GET, HEAD, DELETE",
-            Self::Purge(_) => "POST",
-            _ => "GET, HEAD",
-        }
-    }
-
-    /// Whether all it does is to show what is there at once. The others cost something, or change it.
-    fn only_shows(self) -> bool {
-        !matches!(self, Self::Explain | Self::List | Self::Object | Self::Purge(_))
-    }
-
-    fn at(method: &Method, path: &str) -> Option<Self> {
-        let api = PurgeApi::at(path);
-        if let Some(api) = api.filter(|api| *method == Method::POST || *api != PurgeApi::Own) {
-            return Some(Self::Purge(api));
-        }
-        match path {
-            "/api/v1/fleet" => Some(Self::Fleet),
-            "/api/v1/purges" => Some(Self::Purges),
-            _ if path.starts_with(PURGE_PATH) => Some(Self::PurgeOf),
-            "/" => Some(Self::Index),
-            "/healthz" => Some(Self::Health),
-            "/metrics" => Some(Self::Metrics),
-            "/stats" => Some(Self::Stats),
-            "/explain" => Some(Self::Explain),
-            "/objects" => Some(Self::List),
-            "/object" => Some(Self::Object),
-            _ => None,
-        }
-    }
-}
-
 impl Admin {
     /// Shows `larder` to whom `guard` lets in.
-    pub fn new(larder: Arc<dyn Larder>, guard: Guard) -> Self {
+    pub fn new(larder: Arc<dyn Larder>, guard: Guard, clock: Clock) -> Self {
         let (explaining, looking) = (Semaphore::new(EXPLANATIONS_MAX), Semaphore::new(LOOKS_MAX));
-        Self { shared: Arc::new(Shared { larder, guard, explaining, looking }) }
+        let (wrong, refusals) = (WrongTokens::default(), Refusals::default());
+        Self { shared: Arc::new(Shared { larder, guard, clock, wrong, refusals, explaining, looking }) }
     }
 
-    /// Answers a request without content.
-    ///
-    /// # Cancel safety
-    /// As [`Self::answer_with`].
-    pub async fn answer(&self, head: &RequestHead) -> Response {
-        self.answer_with(head, &mut Body::Empty).await
-    }
-
-    /// Answers a request. To HEAD it gives what GET would get; the listener does not send the content. Of the request's own
-    /// content is read what a purge needs.
+    /// Answers a request that came from `peer`. To HEAD it gives what GET would get; the listener does not send the content. Of the
+    /// request's own content is read what a purge needs.
     ///
     /// # Cancel safety
     /// May be dropped at any time: what is asked for an explanation is given up. A purge that has begun has happened.
-    pub async fn answer_with(&self, head: &RequestHead, body: &mut Body) -> Response {
-        match self.admit(head) {
-            Ok(Endpoint::Purge(api)) => self.purge(api, head, std::mem::replace(body, Body::Empty)).await,
-            Ok(Endpoint::Explain) => self.explain(head).await,
-            Ok(Endpoint::List) => self.list(head).await,
-            Ok(Endpoint::Object) if head.method == Method::DELETE => self.remove(head).await,
-            Ok(Endpoint::PurgeOf) => self.purge_of(head),
-            Ok(Endpoint::Object) => self.object(head).await,
-            Ok(endpoint) => self.show(endpoint),
-            Err(refused) => match PurgeApi::at(head.target.path()) {
-                Some(api) => api.turn_away(refused),
-                None => refusal(refused),
-            },
+    pub async fn answer(&self, head: &RequestHead, peer: IpAddr, body: &mut Body) -> Response {
+        let endpoint = Endpoint::at(head.target.path());
+        let action = match self.admit(head, peer, endpoint) {
+            Ok((endpoint, action)) => {
+                let unknown = action.unknown_parameter(head.target.query().unwrap_or_default());
+                if let Some(name) = unknown.filter(|_| endpoint.is_of_api()) {
+                    return unknown_parameter(name, action);
+                }
+                action
+            }
+            Err(refused) => {
+                self.shared.refusals.count(refused);
+                return match endpoint.and_then(Endpoint::purge_api) {
+                    Some(api) => api.turn_away(refused),
+                    None => refusal(refused),
+                };
+            }
+        };
+        match action.deed {
+            Deed::Purge(api) => self.purge(api, head, std::mem::replace(body, Body::Empty)).await,
+            Deed::Explain => self.explain(head).await,
+            Deed::List => self.list(head).await,
+            Deed::Object => self.object(head).await,
+            Deed::Remove => self.remove(head).await,
+            Deed::PurgeOf => self.purge_of(head),
+            Deed::Index => index(head),
+            Deed::Fleet => self.fleet(),
+            Deed::Purges => content(StatusCode::OK, JSON, self.shared.larder.purges()),
+            Deed::Health => self.health(),
+            Deed::Metrics => self.metrics(),
+            Deed::Stats => self.stats(),
         }
     }
 
-    fn admit(&self, head: &RequestHead) -> Result<Endpoint, Refused> {
+    /// Who is let in, and to what. A request without a token learns nothing, not even which paths exist.
+    fn admit(
+        &self,
+        head: &RequestHead,
+        peer: IpAddr,
+        endpoint: Option<&'static Endpoint>,
+    ) -> Result<(&'static Endpoint, &'static Action), Refused> {
         let guard = &self.shared.guard;
         if !guard.is_trusted_host(head.authority.host()) {
             return Err(Refused::Host);
         }
-        let endpoint = Endpoint::at(&head.method, head.target.path());
-        let own = match endpoint {
-            Some(Endpoint::Purge(api)) => api.token_field(),
-            _ => None,
+        let found = endpoint.and_then(|endpoint| Some((endpoint, endpoint.action(&head.method)?)));
+        let is_open = endpoint.is_some_and(Endpoint::is_open);
+        let own = endpoint.and_then(Endpoint::purge_api).and_then(PurgeApi::token_field);
+        let permit = match is_open {
+            true => Permit::Look,
+            false => guard.permit(&head.fields, own.as_ref()),
         };
-        if !matches!(endpoint, Some(Endpoint::Health)) && !guard.is_authorized(&head.fields, own.as_ref()) {
-            return Err(Refused::Token);
+        match permit {
+            Permit::Nothing => return Err(Refused::NoToken),
+            Permit::Wrong => return Err(self.wrong_token(peer)),
+            Permit::Look | Permit::Everything => {}
         }
         let endpoint = endpoint.ok_or(Refused::Path)?;
-        let methods = endpoint.methods();
-        if !methods.split(", ").any(|method| head.method == method) {
-            return Err(Refused::Method(methods));
-        }
-        if !endpoint.only_shows() && Guard::is_foreign_page(&head.fields) {
+        let (_, action) = found.ok_or(Refused::Method(endpoint))?;
+        let is_careful = endpoint.is_of_api() || matches!(action.class, Class::Costs | Class::Changes);
+        if is_careful && Guard::is_foreign_page(&head.fields) {
             return Err(Refused::Page);
         }
-        if let Endpoint::Purge(api) = endpoint
-            && !api.may_change(head, |host| guard.is_trusted_host(host))
-        {
-            return Err(Refused::Change);
+        if action.class == Class::Changes {
+            if permit == Permit::Look {
+                return Err(Refused::ViewToken);
+            }
+            if !may_change(head, |host| guard.is_trusted_host(host)) {
+                return Err(Refused::Change);
+            }
         }
-        Ok(endpoint)
+        Ok((endpoint, action))
+    }
+
+    fn wrong_token(&self, peer: IpAddr) -> Refused {
+        let (verdict, has_forgotten) = self.shared.wrong.note(peer, self.shared.clock.now().monotonic);
+        if has_forgotten {
+            self.shared.refusals.forgot();
+        }
+        match verdict {
+            Verdict::Wrong => Refused::WrongToken,
+            Verdict::Wait(left) => Refused::WrongTokens(left),
+        }
+    }
+
+    fn busy(&self) -> Response {
+        self.shared.refusals.count(Refused::Busy);
+        refusal(Refused::Busy)
     }
 
     async fn explain(&self, head: &RequestHead) -> Response {
@@ -182,7 +171,7 @@ impl Admin {
             return refusal(Refused::Query);
         };
         let Ok(_place) = self.shared.explaining.try_acquire() else {
-            return refusal(Refused::Busy);
+            return self.busy();
         };
         match self.shared.larder.explain(question).await {
             Ok(json) => content(StatusCode::OK, JSON, json),
@@ -195,7 +184,7 @@ impl Admin {
             return refusal(Refused::ListQuery);
         };
         let Ok(_place) = self.shared.looking.try_acquire() else {
-            return refusal(Refused::Busy);
+            return self.busy();
         };
         match self.shared.larder.list(question).await {
             Ok(json) => content(StatusCode::OK, JSON, json),
@@ -208,11 +197,11 @@ impl Admin {
             return refusal(Refused::ObjectQuery);
         };
         let Ok(_place) = self.shared.looking.try_acquire() else {
-            return refusal(Refused::Busy);
+            return self.busy();
         };
         match self.shared.larder.object(question).await {
             Ok(Shown::Json(json)) => content(StatusCode::OK, JSON, json),
-            Ok(Shown::Body(body)) => with_body(StatusCode::OK, BYTES, body),
+            Ok(Shown::Body(body)) => attachment(body),
             Err(why) => unanswered(&why),
         }
     }
@@ -253,39 +242,49 @@ impl Admin {
         }
     }
 
-    fn show(&self, endpoint: Endpoint) -> Response {
-        let larder = &*self.shared.larder;
-        match endpoint {
-            Endpoint::Index
-            | Endpoint::Explain
-            | Endpoint::List
-            | Endpoint::Object
-            | Endpoint::PurgeOf
-            | Endpoint::Purge(_) => content(StatusCode::OK, HTML, INDEX),
-            Endpoint::Fleet => match larder.fleet() {
-                Some(json) => content(StatusCode::OK, JSON, json),
-                None => refusal(Refused::NoFleet),
-            },
-            Endpoint::Purges => content(StatusCode::OK, JSON, larder.purges()),
-            Endpoint::Health => {
-                let health = larder.health();
-                let status = match health {
-                    // It serves: what a store lacks costs hits, and the next server may lack the same.
-                    Health::Ok | Health::Degraded => StatusCode::OK,
-                    Health::Draining => StatusCode::SERVICE_UNAVAILABLE,
-                };
-                content(status, TEXT, health.as_str())
-            }
-            Endpoint::Metrics => {
-                let mut out = Exposition::default();
-                larder.expose(&mut out);
-                content(StatusCode::OK, exposition::CONTENT_TYPE, out.finish())
-            }
-            Endpoint::Stats => match serde_json::to_vec_pretty(&larder.stats()) {
-                Ok(json) => content(StatusCode::OK, JSON, json),
-                Err(_) => refusal(Refused::Broken),
-            },
+    fn fleet(&self) -> Response {
+        match self.shared.larder.fleet() {
+            Some(json) => content(StatusCode::OK, JSON, json),
+            None => refusal(Refused::NoFleet),
         }
+    }
+
+    fn health(&self) -> Response {
+        let health = self.shared.larder.health();
+        let status = match health {
+            // It serves: what a store lacks costs hits, and the next server may lack the same.
+            Health::Ok | Health::Degraded => StatusCode::OK,
+            Health::Draining => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        content(status, TEXT, health.as_str())
+    }
+
+    fn metrics(&self) -> Response {
+        let mut out = Exposition::default();
+        self.shared.larder.expose(&mut out);
+        self.shared.refusals.expose(&mut out);
+        content(StatusCode::OK, exposition::CONTENT_TYPE, out.finish())
+    }
+
+    fn stats(&self) -> Response {
+        match serde_json::to_vec_pretty(&self.shared.larder.stats()) {
+            Ok(json) => content(StatusCode::OK, JSON, json),
+            Err(_) => refusal(Refused::Broken),
+        }
+    }
+}
+
+/// The list of what there is, as a page for clients that take one.
+fn index(head: &RequestHead) -> Response {
+    let takes_html = head.fields.get_all(ACCEPT).iter().any(|value| {
+        let types = value.as_bytes().split(|byte| *byte == b',');
+        let mut names =
+            types.map(|of| of.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii());
+        names.any(|name| name.eq_ignore_ascii_case(b"text/html"))
+    });
+    match takes_html {
+        true => content(StatusCode::OK, HTML, index_html()),
+        false => content(StatusCode::OK, TEXT, index_text()),
     }
 }
 
@@ -298,7 +297,7 @@ impl Service for Admin {
         let admin = self.clone();
         Box::pin(async move {
             let mut body = request.body;
-            let mut response = admin.answer_with(&request.head, &mut body).await;
+            let mut response = admin.answer(&request.head, request.peer.remote.ip(), &mut body).await;
             // Content that was not read is still on the connection, so nothing can follow it.
             response.close |= !body.is_empty();
             (response, ())

@@ -299,6 +299,12 @@ families! {
     VERSIONS_SERVER_UP = "larder_versions_server_up" Gauge "one" ["server"]
         "1 while the server of versions answers."
         "At 0 the origin is asked for each request whose rule has versions.";
+    ADMIN_REFUSED = "larder_admin_refused_total" Counter "requests" ["reason"]
+        "Requests to the admin address that were refused, by reason."
+        "`wrong-token` and `wrong-tokens`: a client guesses, or has an old token. From the eleventh within a minute on they are `wrong-tokens`.";
+    ADMIN_FORGOTTEN = "larder_admin_addresses_forgotten_total" Counter "addresses" []
+        "Addresses whose wrong tokens were forgotten within their minute, since 256 others came after them."
+        "Many addresses guess at once.";
     BUILD_INFO = "larder_build_info" Gauge "one" ["version"]
         "Always 1; the version is in the label."
         "Which version runs where, and when that changed.";

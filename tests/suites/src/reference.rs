@@ -1,6 +1,6 @@
 //! The generated pages under docs/reference.
 //!
-//! In: the declarations of keys and metrics in the crates themselves. Out: the pages, rewritten or compared with what
+//! In: the declarations of keys, metrics and endpoints in the crates themselves. Out: the pages, rewritten or compared with what
 //! is committed. A key or a metric is declared once, with unit, default and reason; a page that differs is stale.
 
 use std::fs;
@@ -17,6 +17,7 @@ pub(crate) fn run(root: &Path, write: bool) -> Result<()> {
         ("docs/reference/metrics.md", larder_observe::metrics_markdown(&counted_elsewhere())),
         ("docs/reference/access-log.md", larder_observe::access_log_markdown()),
         ("docs/reference/filter.md", larder_observe::filter::filter_markdown()),
+        ("docs/reference/api.md", larder_admin::api_markdown()),
     ];
     let mut stale = Vec::new();
     for (name, text) in &pages {

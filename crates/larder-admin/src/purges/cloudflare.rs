@@ -15,10 +15,6 @@ const ITEMS_MAX: usize = 1000;
 const BEFORE_ID: &str = "/client/v4/zones/";
 const BEHIND_ID: &str = "/purge_cache";
 
-pub(super) fn is_path(path: &str) -> bool {
-    id_of(path).is_some()
-}
-
 fn id_of(path: &str) -> Option<&str> {
     let id = path.strip_prefix(BEFORE_ID)?.strip_suffix(BEHIND_ID)?;
     (!id.is_empty() && !id.contains('/')).then_some(id)

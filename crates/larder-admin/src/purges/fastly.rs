@@ -18,10 +18,6 @@ const SURROGATE_KEY: HeaderName = HeaderName::from_static("surrogate-key");
 /// Keys in one request.
 const KEYS_MAX: usize = 256;
 
-pub(super) fn is_path(path: &str) -> bool {
-    path.starts_with("/purge/") || parts(path).is_some()
-}
-
 /// The ID and what follows `purge` in a path.
 fn parts(path: &str) -> Option<(&str, &str)> {
     let (id, what) = path.strip_prefix("/service/")?.split_once('/')?;

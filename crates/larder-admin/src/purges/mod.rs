@@ -5,6 +5,7 @@
 //! A browser can be made to send requests here by a page elsewhere. So a change needs what no page can send without asking first:
 //! `DELETE`, JSON content, or a field with a token. One that says it comes from another site is refused always.
 
+pub(crate) mod api;
 mod cloudflare;
 mod fastly;
 mod json;
@@ -18,6 +19,7 @@ use larder_http::body::Body;
 use larder_http::message::{RequestHead, Response};
 
 use crate::answer::{JSON, Refused, content, refusal, refusal_as, words};
+use api::PurgeApi;
 use question::{NotPurged, PurgeReceipt};
 use wanted::{Form, Problem, Wanted};
 
@@ -29,28 +31,7 @@ const CLOUDFLARE_KEY: HeaderName = HeaderName::from_static("x-auth-key");
 /// Names a purge and says how many responses it has removed so far.
 const RECEIPT: HeaderName = HeaderName::from_static("larder-receipt");
 
-/// A way to ask for a purge here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PurgeApi {
-    /// `POST /api/v1/purges`.
-    Own,
-    /// `POST /service/ID/purge...` and `POST /purge/URL`.
-    Fastly,
-    /// `POST /client/v4/zones/ID/purge_cache`.
-    Cloudflare,
-}
-
 impl PurgeApi {
-    /// The API that a path belongs to.
-    pub(crate) fn at(path: &str) -> Option<Self> {
-        match path {
-            "/api/v1/purges" => Some(Self::Own),
-            _ if fastly::is_path(path) => Some(Self::Fastly),
-            _ if cloudflare::is_path(path) => Some(Self::Cloudflare),
-            _ => None,
-        }
-    }
-
     /// The field in which clients of this API show their token, beside Authorization.
     pub(crate) fn token_field(self) -> Option<HeaderName> {
         match self {
@@ -69,18 +50,6 @@ impl PurgeApi {
             Self::Fastly => refusal_as(refused, &fastly::refusal(status, &problems)),
             Self::Cloudflare => refusal_as(refused, &cloudflare::refusal(&problems)),
         }
-    }
-
-    /// Whether a page of another site cannot have made a browser send this.
-    pub(crate) fn may_change(self, head: &RequestHead, is_own_host: impl Fn(&str) -> bool) -> bool {
-        let fields = &head.fields;
-        let from_elsewhere = fields.get_all(ORIGIN).iter().any(|origin| {
-            let host = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
-            let host = host.map(|(_, rest)| rest.split([':', '/']).next().unwrap_or_default());
-            !host.is_some_and(&is_own_host)
-        });
-        let has_token = fields.contains_key(AUTHORIZATION) || fields.contains_key(FASTLY_KEY);
-        !from_elsewhere && (head.method == Method::DELETE || is_json(fields) || has_token)
     }
 
     /// Reads what is asked.
@@ -159,6 +128,18 @@ pub(crate) fn with_receipt(mut response: Response, receipt: &PurgeReceipt) -> Re
         response.head.fields.insert(RECEIPT, value);
     }
     response
+}
+
+/// Whether a page of another site cannot have made a browser send this change.
+pub(crate) fn may_change(head: &RequestHead, is_own_host: impl Fn(&str) -> bool) -> bool {
+    let fields = &head.fields;
+    let from_elsewhere = fields.get_all(ORIGIN).iter().any(|origin| {
+        let host = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+        let host = host.map(|(_, rest)| rest.split([':', '/']).next().unwrap_or_default());
+        !host.is_some_and(&is_own_host)
+    });
+    let has_token = fields.contains_key(AUTHORIZATION) || fields.contains_key(FASTLY_KEY);
+    !from_elsewhere && (head.method == Method::DELETE || is_json(fields) || has_token)
 }
 
 fn is_json(fields: &HeaderMap) -> bool {

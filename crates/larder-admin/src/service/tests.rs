@@ -1,5 +1,7 @@
 //! Every endpoint, and every way to be refused.
 
+mod admitted;
+
 use super::*;
 use crate::guard::Token;
 use crate::larder::{
@@ -104,9 +106,22 @@ fn unanswered(fault: Fault, token: &'static str) -> Unanswered {
 }
 
 fn admin(health: Health, token: Option<&str>) -> Admin {
-    let metrics = Metrics::new(1, Vocabulary::default(), WallTime(0), "1.2.3");
     let token = token.map(|token| Token::parse(token).unwrap());
-    Admin::new(Arc::new(Running { health, metrics }), Guard { hosts: Vec::new(), token })
+    guarded(health, Guard { token, ..Guard::default() }, Clock::default())
+}
+
+fn guarded(health: Health, guard: Guard, clock: Clock) -> Admin {
+    let metrics = Metrics::new(1, Vocabulary::default(), WallTime(0), "1.2.3");
+    Admin::new(Arc::new(Running { health, metrics }), guard, clock)
+}
+
+const LOCAL: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+impl Admin {
+    /// The answer to a request without content.
+    async fn asked(&self, head: &RequestHead) -> Response {
+        self.answer(head, LOCAL, &mut Body::Empty).await
+    }
 }
 
 fn head(method: &str, host: &str, target: &str) -> RequestHead {
@@ -185,7 +200,7 @@ fn each_request_gets_the_answer_of_its_endpoint() {
         ("DELETE", "127.0.0.1:8081", "/object?url=http://a/&body=1", 400, "application/json", "\"query\""),
         ("DELETE", "evil.example:8081", "/object?url=http://a/", 421, "application/json", "\"host\""),
         ("POST", "127.0.0.1:8081", "/object?url=http://a/", 405, "application/json", "\"method\""),
-        ("GET", "127.0.0.1:8081", "/", 200, "text/html; charset=utf-8", "/metrics"),
+        ("GET", "127.0.0.1:8081", "/", 200, "text/plain; charset=utf-8", "/metrics"),
         ("GET", "127.0.0.1:8081", "/nothing", 404, "application/json", "\"not-found\""),
         ("GET", "127.0.0.1:8081", "/healthz/", 404, "application/json", "\"not-found\""),
         ("POST", "127.0.0.1:8081", "/nothing", 404, "application/json", "\"not-found\""),
@@ -196,7 +211,7 @@ fn each_request_gets_the_answer_of_its_endpoint() {
         ("GET", "evil.example:8081", "/healthz", 421, "application/json", "\"host\""),
     ];
     for (method, host, target, status, form, part) in cases {
-        let response = now(admin.answer(&head(method, host, target)));
+        let response = now(admin.asked(&head(method, host, target)));
         let name = format!("{method} {host}{target}");
         assert_eq!(response.head.status, status, "{name}");
         assert_eq!(field(&response, CONTENT_TYPE), Some(form), "{name}");
@@ -212,7 +227,7 @@ fn each_request_gets_the_answer_of_its_endpoint() {
 
 #[test]
 fn draining_is_503() {
-    let response = now(admin(Health::Draining, None).answer(&head("GET", "127.0.0.1", "/healthz")));
+    let response = now(admin(Health::Draining, None).asked(&head("GET", "127.0.0.1", "/healthz")));
     assert_eq!(
         (response.head.status, body(&response).as_str()),
         (StatusCode::SERVICE_UNAVAILABLE, "draining")
@@ -220,7 +235,7 @@ fn draining_is_503() {
 }
 
 #[test]
-fn without_the_token_nothing_but_health_is_told() {
+fn without_the_token_nothing_but_health_and_what_there_is_is_told() {
     let admin = admin(Health::Ok, Some("s3cret"));
     for (method, target, without, with) in [
         ("GET", "/healthz", 200, 200),
@@ -230,16 +245,16 @@ fn without_the_token_nothing_but_health_is_told() {
         ("GET", "/objects", 401, 200),
         ("GET", "/object?url=http://a/&body=1", 401, 200),
         ("DELETE", "/object?url=http://a/", 401, 200),
-        ("GET", "/", 401, 200),
+        ("GET", "/", 200, 200),
         ("GET", "/nothing", 401, 404),
         ("POST", "/stats", 401, 405),
     ] {
         let mut head = head(method, "127.0.0.1", target);
-        let response = now(admin.answer(&head));
+        let response = now(admin.asked(&head));
         assert_eq!(response.head.status, without, "{method} {target}");
         assert_eq!(field(&response, WWW_AUTHENTICATE).is_some(), without == 401, "{method} {target}");
         head.fields.insert(AUTHORIZATION, "Bearer s3cret".parse().unwrap());
-        assert_eq!(now(admin.answer(&head)).head.status, with, "{method} {target} with token");
+        assert_eq!(now(admin.asked(&head)).head.status, with, "{method} {target} with token");
     }
 }
 
@@ -274,7 +289,7 @@ fn a_page_of_another_site_has_nothing_explained_listed_or_taken_out() {
         ] {
             let mut head = head(method, "127.0.0.1", target);
             head.fields.insert("sec-fetch-site", site.parse().unwrap());
-            assert_eq!(now(admin.answer(&head)).head.status, status, "{site} {method} {target}");
+            assert_eq!(now(admin.asked(&head)).head.status, status, "{site} {method} {target}");
         }
     }
 }
@@ -284,13 +299,13 @@ fn explanations_that_wait_for_an_origin_leave_room_for_everything_else() {
     let admin = admin(Health::Ok, None);
     let silent = head("GET", "127.0.0.1", "/explain?url=http://silent/");
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
-    let mut waiting: Vec<_> = (0..EXPLANATIONS_MAX).map(|_| Box::pin(admin.answer(&silent))).collect();
+    let mut waiting: Vec<_> = (0..EXPLANATIONS_MAX).map(|_| Box::pin(admin.asked(&silent))).collect();
     assert!(waiting.iter_mut().all(|answer| answer.as_mut().poll(&mut cx).is_pending()));
     let asked = head("GET", "127.0.0.1", "/explain?url=http://a/");
-    assert_eq!(now(admin.answer(&asked)).head.status, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(now(admin.answer(&head("GET", "127.0.0.1", "/healthz"))).head.status, StatusCode::OK);
+    assert_eq!(now(admin.asked(&asked)).head.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(now(admin.asked(&head("GET", "127.0.0.1", "/healthz"))).head.status, StatusCode::OK);
     waiting.pop();
-    assert_eq!(now(admin.answer(&asked)).head.status, StatusCode::OK, "its place is given back");
+    assert_eq!(now(admin.asked(&asked)).head.status, StatusCode::OK, "its place is given back");
 }
 
 #[test]
@@ -298,9 +313,9 @@ fn looks_that_wait_for_a_disk_leave_room_for_everything_else() {
     let admin = admin(Health::Ok, None);
     let slow = head("GET", "127.0.0.1", "/objects?prefix=slow");
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
-    let mut waiting: Vec<_> = (0..LOOKS_MAX).map(|_| Box::pin(admin.answer(&slow))).collect();
+    let mut waiting: Vec<_> = (0..LOOKS_MAX).map(|_| Box::pin(admin.asked(&slow))).collect();
     assert!(waiting.iter_mut().all(|answer| answer.as_mut().poll(&mut cx).is_pending()));
-    let status = |method, target| now(admin.answer(&head(method, "127.0.0.1", target))).head.status;
+    let status = |method, target| now(admin.asked(&head(method, "127.0.0.1", target))).head.status;
     assert_eq!(status("GET", "/objects"), StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(status("GET", "/object?url=http://a/"), StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(status("DELETE", "/object?url=http://a/"), StatusCode::OK, "a purge has room always");
@@ -317,7 +332,7 @@ fn purges_are_answered_in_the_form_of_who_asks() {
         head.fields.extend(fields.iter().map(|(name, value)| {
             (http::HeaderName::from_static(name), http::HeaderValue::from_static(value))
         }));
-        let response = now(admin.answer_with(&head, &mut Body::from(content)));
+        let response = now(admin.answer(&head, LOCAL, &mut Body::from(content)));
         let Body::Full(body) = response.body else { panic!("a short answer") };
         (response.head.status.as_u16(), String::from_utf8(body.to_vec()).unwrap())
     };
@@ -334,7 +349,7 @@ fn purges_are_answered_in_the_form_of_who_asks() {
     assert_eq!(one, (200, "{\"id\":\"1\",\"status\":\"ok\"}".to_owned()));
     let zone = asked("/client/v4/zones/all/purge_cache", &json, "{\"tags\": [\"a\"]}");
     assert!(zone.0 == 200 && zone.1.contains("\"success\":true"), "{zone:?}");
-    let get = |target: &str| now(admin.answer(&head("GET", "127.0.0.1", target))).head.status.as_u16();
+    let get = |target: &str| now(admin.asked(&head("GET", "127.0.0.1", target))).head.status.as_u16();
     assert_eq!([get(own), get("/api/v1/purges/1"), get("/api/v1/purges/2")], [200, 200, 404]);
     assert_eq!(get("/service/all/purge/a"), 405);
 }
@@ -345,7 +360,7 @@ fn every_answer_to_a_purge_that_was_made_names_it() {
     let receipt = |method: &str, target: &str, content: &'static str| {
         let mut head = head(method, "127.0.0.1", target);
         head.fields.insert(CONTENT_TYPE, "application/json".parse().unwrap());
-        let response = now(admin.answer_with(&head, &mut Body::from(content)));
+        let response = now(admin.answer(&head, LOCAL, &mut Body::from(content)));
         let receipt =
             response.head.fields.get("larder-receipt").map(|value| value.to_str().unwrap().to_owned());
         (response.head.status.as_u16(), receipt)

@@ -11,7 +11,7 @@ use larder_admin::{
     ObjectQuestion, PurgeQuestion, PurgeReceipt, Purging, RemoteServerStats, ServerStats, Shown, Stats,
     TierStats, Token, Unexplained,
 };
-use larder_config::{Cidr, Config};
+use larder_config::{Cidr, Config, Secret};
 use larder_http::time::Clock;
 use larder_listen::{Drain, Metrics as ListenMetrics, Settings, Slots};
 use larder_observe::{AccessLog, Diagnostics, Exposition, Kind, Metrics, family};
@@ -396,11 +396,17 @@ impl AdminServer {
         connections_max: usize,
     ) -> Result<Self, ServerError> {
         let failed = |source| ServerError::Thread { what: "the admin", source };
-        let token = config.admin.token.as_ref().map(|token| Token::parse(token.expose())).transpose()?;
+        let token =
+            |secret: &Option<Secret>| secret.as_ref().map(|secret| Token::parse(secret.expose())).transpose();
+        let (token, view_token) = (token(&config.admin.token)?, token(&config.admin.view_token)?);
         let hosts = config.admin.hosts.iter().map(|host| host.as_str().to_owned()).collect();
         let bound = super::addresses::listener(address, config).bind(1)?;
         let address = bound.listener.address;
-        let admin = Admin::new(insight.clone() as Arc<dyn Larder>, Guard { hosts, token });
+        let admin = Admin::new(
+            insight.clone() as Arc<dyn Larder>,
+            Guard { hosts, token, view_token },
+            insight.clock.clone(),
+        );
         let runtime = super::runtime::build().map_err(failed)?;
         let drain = Drain::new();
         let (stop, stopped) = oneshot::channel();

@@ -1,0 +1,259 @@
+//! The table of endpoints: path, methods, class, parameters, and what is answered.
+//!
+//! In: nothing. Out: [`ENDPOINTS`], in the order in which the page at `/` and the reference list them. A path that is not here does
+//! not exist. The sentences are those of the reference.
+
+use super::line::{Action, Class, Deed, Endpoint, Parameter};
+use crate::purges::api::PurgeApi;
+
+const GET: &[&str] = &["GET", "HEAD"];
+const POST: &[&str] = &["POST"];
+const DELETE: &[&str] = &["DELETE"];
+
+/// The parameter with the URL that is meant.
+const URL: Parameter = Parameter { name: "url", about: "The absolute URL; required." };
+
+const BUSY: (u16, &str) = (503, "too many ask for this at once");
+
+/// Statuses of purges, in every form in which one is asked for.
+const PURGE_ERRORS: &[(u16, &str)] = &[
+    (400, "the purge cannot be read, or names a site that does not exist; nothing was purged"),
+    (403, "it is neither JSON nor has a field with a token, or `Origin` names another site"),
+    (413, "the content is longer than 1 MiB, or broke off"),
+    (429, "too many purges are under way"),
+    (503, "the purge is in force, but a disk or a member of the fleet has not confirmed it"),
+];
+
+/// Everything that is answered.
+pub(crate) static ENDPOINTS: &[Endpoint] = &[
+    Endpoint {
+        path: "/",
+        actions: &[Action {
+            deed: Deed::Index,
+            methods: GET,
+            class: Class::Open,
+            parameters: &[],
+            purpose: "Lists the endpoints.",
+            answer: "A page for clients that accept `text/html`, and plain text for others.",
+            errors: &[],
+            command: None,
+        }],
+    },
+    Endpoint {
+        path: "/healthz",
+        actions: &[Action {
+            deed: Deed::Health,
+            methods: GET,
+            class: Class::Open,
+            parameters: &[],
+            purpose: "Says whether new work should be sent here.",
+            answer: "`ok`; `degraded` while a store works without a disk or without its directory of files; `draining`.",
+            errors: &[(503, "larder is draining")],
+            command: None,
+        }],
+    },
+    Endpoint {
+        path: "/metrics",
+        actions: &[Action {
+            deed: Deed::Metrics,
+            methods: GET,
+            class: Class::Looks,
+            parameters: &[],
+            purpose: "Shows all metrics.",
+            answer: "The text format of Prometheus; every family is on [its page](metrics.md).",
+            errors: &[],
+            command: None,
+        }],
+    },
+    Endpoint {
+        path: "/stats",
+        actions: &[Action {
+            deed: Deed::Stats,
+            methods: GET,
+            class: Class::Looks,
+            parameters: &[],
+            purpose: "Shows figures by site, store and origin, with latencies.",
+            answer: "JSON.",
+            errors: &[],
+            command: Some("larder stats"),
+        }],
+    },
+    Endpoint {
+        path: "/explain",
+        actions: &[Action {
+            deed: Deed::Explain,
+            methods: GET,
+            class: Class::Costs,
+            parameters: &[
+                URL,
+                Parameter { name: "method", about: "The method of the request; `GET` by default." },
+                Parameter { name: "field", about: "A field as `Name:%20value`; up to 128 of them." },
+                Parameter { name: "content", about: "The content of a `QUERY`." },
+                Parameter { name: "offline", about: "`true` leaves the origin alone." },
+            ],
+            purpose: "Explains the decision about one request.",
+            answer: "[The JSON of `larder explain`](explain.md).",
+            errors: &[
+                (400, "a parameter is unknown, stands twice or cannot be read"),
+                (422, "the request cannot be explained, for example because no site has its host"),
+                BUSY,
+            ],
+            command: Some("larder explain"),
+        }],
+    },
+    Endpoint {
+        path: "/objects",
+        actions: &[Action {
+            deed: Deed::List,
+            methods: GET,
+            class: Class::Costs,
+            parameters: &[
+                Parameter { name: "prefix", about: "What the URLs begin with." },
+                Parameter { name: "store", about: "The only store to list." },
+                Parameter { name: "cursor", about: "Where the page before ended." },
+                Parameter { name: "limit", about: "The most that the page has: 1 to 1000, 100 by default." },
+                Parameter { name: "remote", about: "`true` lists shared responses in Redis as well." },
+                Parameter { name: "names", about: "The most names that Redis may look at for a page." },
+            ],
+            purpose: "Lists stored responses, a page at a time.",
+            answer: "JSON; `cursor` leads to the next page.",
+            errors: &[(400, "a parameter is unknown, stands twice or cannot be read"), BUSY],
+            command: Some("larder ls"),
+        }],
+    },
+    Endpoint {
+        path: "/object",
+        actions: &[
+            Action {
+                deed: Deed::Object,
+                methods: GET,
+                class: Class::Costs,
+                parameters: &[
+                    URL,
+                    Parameter {
+                        name: "body",
+                        about: "The number of the response whose body is wanted, from 1.",
+                    },
+                    Parameter {
+                        name: "assembled",
+                        about: "`page` shows the page of a template, and `export` only one that is for all clients.",
+                    },
+                ],
+                purpose: "Shows what is stored under a URL.",
+                answer: "JSON. With `body` the stored bytes as `application/octet-stream` and as an attachment, whatever their type is.",
+                errors: &[
+                    (400, "a parameter is unknown, stands twice or cannot be read"),
+                    (404, "nothing is stored there"),
+                    BUSY,
+                ],
+                command: Some("larder get"),
+            },
+            Action {
+                deed: Deed::Remove,
+                methods: DELETE,
+                class: Class::Changes,
+                parameters: &[URL],
+                purpose: "Removes what is stored under a URL from all stores.",
+                answer: "JSON with the number of responses, once the removal holds after a crash. `Larder-Receipt` names the purge.",
+                errors: &[
+                    (400, "there is no `url`, or it is not absolute"),
+                    (500, "a disk has not confirmed the removal"),
+                ],
+                command: Some("larder rm"),
+            },
+        ],
+    },
+    Endpoint {
+        path: "/api/v1/purges",
+        actions: &[
+            Action {
+                deed: Deed::Purges,
+                methods: GET,
+                class: Class::Looks,
+                parameters: &[],
+                purpose: "Lists the last purges, newest first.",
+                answer: "JSON.",
+                errors: &[],
+                command: Some("larder purges"),
+            },
+            Action {
+                deed: Deed::Purge(PurgeApi::Own),
+                methods: POST,
+                class: Class::Changes,
+                parameters: &[],
+                purpose: "Purges what the JSON of the request names.",
+                answer: "JSON, once the purge holds after a crash. `Larder-Receipt` names the purge. [The guide](../guide/purging.md#the-api) has the members of the request.",
+                errors: PURGE_ERRORS,
+                command: Some("larder purge"),
+            },
+        ],
+    },
+    Endpoint {
+        path: "/api/v1/purges/ID",
+        actions: &[Action {
+            deed: Deed::PurgeOf,
+            methods: GET,
+            class: Class::Looks,
+            parameters: &[],
+            purpose: "Shows one of the last purges.",
+            answer: "JSON.",
+            errors: &[(404, "there is no such purge, or it is too long ago")],
+            command: Some("larder purges"),
+        }],
+    },
+    Endpoint {
+        path: "/api/v1/fleet",
+        actions: &[Action {
+            deed: Deed::Fleet,
+            methods: GET,
+            class: Class::Looks,
+            parameters: &[],
+            purpose: "Shows the larders that purge together with this one.",
+            answer: "JSON.",
+            errors: &[(404, "this larder is in no fleet")],
+            command: Some("larder fleet"),
+        }],
+    },
+    Endpoint {
+        path: "/service/ID/purge",
+        actions: &[fastly(
+            "Purges the tags in `Surrogate-Key` or in the JSON of the request, as clients of Fastly ask for it.",
+        )],
+    },
+    Endpoint {
+        path: "/service/ID/purge/KEY",
+        actions: &[fastly("Purges one tag, as clients of Fastly ask for it.")],
+    },
+    Endpoint {
+        path: "/service/ID/purge_all",
+        actions: &[fastly("Purges everything of a site, as clients of Fastly ask for it.")],
+    },
+    Endpoint { path: "/purge/URL", actions: &[fastly("Purges one URL, as clients of Fastly ask for it.")] },
+    Endpoint {
+        path: "/client/v4/zones/ID/purge_cache",
+        actions: &[Action {
+            deed: Deed::Purge(PurgeApi::Cloudflare),
+            methods: POST,
+            class: Class::Changes,
+            parameters: &[],
+            purpose: "Purges what the JSON of the request names, as clients of Cloudflare ask for it.",
+            answer: "JSON in the form of Cloudflare's API. `ID` is a host of the site, or `all`; the token may stand in `X-Auth-Key`.",
+            errors: PURGE_ERRORS,
+            command: None,
+        }],
+    },
+];
+
+/// A purge in the words of Fastly.
+const fn fastly(purpose: &'static str) -> Action {
+    Action {
+        deed: Deed::Purge(PurgeApi::Fastly),
+        methods: POST,
+        class: Class::Changes,
+        parameters: &[],
+        purpose,
+        answer: "JSON in the form of Fastly's API. `ID` is a host of the site, or `all`; the token may stand in `Fastly-Key`.",
+        errors: PURGE_ERRORS,
+        command: None,
+    }
+}
