@@ -27,6 +27,7 @@ mod reference;
 mod rules;
 mod snapshot;
 mod sums;
+pub mod tap;
 mod worker;
 
 pub use access_log::{
@@ -46,4 +47,5 @@ pub use reference::{CountedElsewhere, access_log_markdown, metrics_markdown};
 pub use rules::RuleSnapshot;
 pub use snapshot::{CacheSnapshot, OriginSnapshot, RouteSnapshot, Snapshot};
 pub use sums::Count;
+pub use tap::{SampleHead, SampleTexts, Tap, Weight};
 pub use worker::WorkerMetrics;

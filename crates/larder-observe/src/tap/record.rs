@@ -1,0 +1,162 @@
+//! What a worker hands over of one exchange, and the room for it.
+//!
+//! In: a [`SampleHead`], which the worker owns, and [`SampleTexts`], which the request still holds. Out: the same, in the same order, for
+//! the drain. Room is made once, half of it for heads and lengths and half for bytes of texts, and never grows: what has no
+//! room is refused.
+//! Deliberately absent: redaction and masks. They are the drain's, so they cost the worker nothing.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{StatusCode, Version};
+use larder_http::fields::cache_status::{Forward, RequestResult};
+use larder_http::message::Scheme;
+use larder_http::time::WallTime;
+
+use super::chance::Weight;
+use crate::fetched::Fetched;
+use crate::names::RuleId;
+
+/// What is known of an exchange at its end, beside its texts.
+#[derive(Clone, Debug)]
+pub struct SampleHead {
+    /// When the request's head was complete.
+    pub time: WallTime,
+    /// For how many exchanges it stands.
+    pub weight: Weight,
+    /// The rule with its site and store; the default for what was turned away before.
+    pub rule: RuleId,
+    /// Who answered.
+    pub result: RequestResult,
+    /// Why it was no hit.
+    pub forward: Option<Forward>,
+    /// The token of Cache-Status's `detail`.
+    pub detail: Option<&'static str>,
+    /// Why the response was not stored, where it might have been.
+    pub not_stored: Option<&'static str>,
+    /// Whether it was.
+    pub stored: bool,
+    /// Why nothing was stored for a URI that was missed.
+    pub before: Option<&'static str>,
+    /// The final status.
+    pub status: StatusCode,
+    /// Of the client's connection.
+    pub scheme: Scheme,
+    /// The client's version.
+    pub version: Version,
+    /// The client, as far as trusted peers tell.
+    pub client: IpAddr,
+    /// Response body bytes handed to the kernel.
+    pub body_bytes: u64,
+    /// From the request's head to the end of the response.
+    pub took: Duration,
+    /// How long the request waited for another's fetch.
+    pub collapse_wait: Option<Duration>,
+    /// The fetch that the answer comes from.
+    pub fetched: Option<Arc<Fetched>>,
+    /// The trace that the request belongs to.
+    pub trace: Option<[u8; 16]>,
+}
+
+/// How many texts a sample has.
+const TEXTS: usize = 6;
+
+/// The texts of an exchange, as the client and the origin sent them. An absent one and one that is empty are the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SampleTexts<'a> {
+    /// Cut at 32 bytes.
+    pub method: &'a [u8],
+    /// Host and port, cut at 255 bytes.
+    pub host: &'a [u8],
+    /// Path and query, cut at 512 bytes.
+    pub target: &'a [u8],
+    /// The User-Agent field, cut at 256 bytes.
+    pub user_agent: &'a [u8],
+    /// The Referer field, cut at 256 bytes.
+    pub referer: &'a [u8],
+    /// The response's Content-Type field, cut at 128 bytes.
+    pub content_type: &'a [u8],
+}
+
+impl<'a> SampleTexts<'a> {
+    fn cut(&self) -> [&'a [u8]; TEXTS] {
+        let cut = |text: &'a [u8], bytes_max: usize| text.get(..bytes_max).unwrap_or(text);
+        [
+            cut(self.method, 32),
+            cut(self.host, 255),
+            cut(self.target, 512),
+            cut(self.user_agent, 256),
+            cut(self.referer, 256),
+            cut(self.content_type, 128),
+        ]
+    }
+
+    fn from_cut([method, host, target, user_agent, referer, content_type]: [&'a [u8]; TEXTS]) -> Self {
+        Self { method, host, target, user_agent, referer, content_type }
+    }
+}
+
+#[derive(Debug)]
+struct Record {
+    head: SampleHead,
+    /// Of each text.
+    lengths: [u16; TEXTS],
+}
+
+/// Two buffers of a worker have 256 KiB together.
+pub(super) const BUFFER_BYTES: usize = 128 * 1024;
+/// So many samples have room; their texts then have some 200 bytes each.
+pub(super) const RECORDS_MAX: usize = 320;
+pub(super) const TEXT_BYTES_MAX: usize = BUFFER_BYTES - RECORDS_MAX * size_of::<Record>();
+const _: () = assert!(TEXT_BYTES_MAX >= RECORDS_MAX * 192);
+
+/// Samples that wait for the drain.
+#[derive(Debug)]
+pub(super) struct Buffer {
+    records: Vec<Record>,
+    texts: Vec<u8>,
+}
+
+impl Buffer {
+    pub(super) fn new() -> Self {
+        Self { records: Vec::with_capacity(RECORDS_MAX), texts: Vec::with_capacity(TEXT_BYTES_MAX) }
+    }
+
+    /// Adds a sample. False where there is no room.
+    pub(super) fn put(&mut self, head: SampleHead, texts: &SampleTexts<'_>) -> bool {
+        if self.records.is_empty() {
+            // A drain that panicked has left them.
+            self.texts.clear();
+        }
+        let texts = texts.cut();
+        let bytes: usize = texts.iter().map(|text| text.len()).sum();
+        if self.records.len() >= RECORDS_MAX || self.texts.len() + bytes > TEXT_BYTES_MAX {
+            return false;
+        }
+        // No text is longer than 512 bytes.
+        let lengths = texts.map(|text| text.len() as u16);
+        texts.iter().for_each(|text| self.texts.extend_from_slice(text));
+        self.records.push(Record { head, lengths });
+        true
+    }
+
+    /// Hands out all samples, in the order in which they came, and is empty then.
+    pub(super) fn take(&mut self, mut each: impl FnMut(SampleHead, SampleTexts<'_>)) {
+        let mut rest: &[u8] = &self.texts;
+        for Record { head, lengths } in self.records.drain(..) {
+            let texts = lengths.map(|length| {
+                let (text, behind) = rest.split_at_checked(usize::from(length)).unwrap_or((rest, &[]));
+                rest = behind;
+                text
+            });
+            each(head, SampleTexts::from_cut(texts));
+        }
+        self.texts.clear();
+    }
+
+    #[cfg(test)]
+    pub(super) fn room(&self) -> [usize; 2] {
+        [self.records.capacity(), self.texts.capacity()]
+    }
+}

@@ -1,0 +1,281 @@
+//! Of samples: which are taken, for how many they stand, and that handing them over costs no room and no time.
+#![allow(clippy::unwrap_used)]
+
+use std::net::Ipv4Addr;
+
+use http::{StatusCode, Version};
+use larder_http::fields::cache_status::RequestResult;
+use larder_http::message::Scheme;
+use larder_http::time::WallTime;
+use proptest::prelude::*;
+
+use crate::names::RuleId;
+
+use super::record::{RECORDS_MAX, TEXT_BYTES_MAX};
+use super::*;
+
+const TENTH: Duration = Duration::from_millis(100);
+
+fn head(result: RequestResult, weight: Weight) -> SampleHead {
+    SampleHead {
+        time: WallTime(0),
+        weight,
+        rule: RuleId::default(),
+        result,
+        forward: None,
+        detail: None,
+        not_stored: None,
+        stored: false,
+        before: None,
+        status: StatusCode::OK,
+        scheme: Scheme::Http,
+        version: Version::HTTP_11,
+        client: Ipv4Addr::LOCALHOST.into(),
+        body_bytes: 0,
+        took: Duration::ZERO,
+        collapse_wait: None,
+        fetched: None,
+        trace: None,
+    }
+}
+
+/// What an exchange does at its end.
+fn exchange(tap: &Tap, result: RequestResult, target: &[u8]) {
+    if let Some(weight) = tap.weigh(0, result.is_hit()) {
+        tap.put(0, head(result, weight), &SampleTexts { target, ..SampleTexts::default() });
+    }
+}
+
+fn put(tap: &Tap, texts: &SampleTexts<'_>) {
+    tap.put(0, head(RequestResult::Asked, Weight::ONE), texts);
+}
+
+fn drained(tap: &Tap, now: Duration) -> Vec<SampleHead> {
+    let mut heads = Vec::new();
+    tap.drain(now, |head, _| heads.push(head));
+    heads
+}
+
+fn dropped(tap: &Tap) -> [u64; 2] {
+    DropReason::ALL.map(|reason| tap.dropped(reason))
+}
+
+/// Sums of one kind: exchanges, weights, and how far apart these may be, as a variance.
+#[derive(Debug, Default)]
+struct Sums {
+    exchanges: u64,
+    weights: u64,
+    variance: u64,
+}
+
+impl Sums {
+    fn is_unbiased(&self) -> bool {
+        // A sample of weight w has the probability 1/w, so each of its exchanges adds w - 1.
+        let error = 3.0 * (self.variance as f64).sqrt();
+        (self.weights as f64 - self.exchanges as f64).abs() <= error
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// Each second has 1 or 20 000 requests, the next starting where the last ended, with its own share of hits.
+    #[test]
+    fn weights_add_up_to_the_exchanges(
+        seconds in prop::collection::vec((any::<bool>(), 0..=100_u64), 1..12),
+        all in prop::bool::weighted(0.3),
+    ) {
+        let tap = Arc::new(Tap::new(1));
+        let _all = all.then(|| tap.take_all());
+        let (mut hits, mut others) = (Sums::default(), Sums::default());
+        let mut now = Duration::ZERO;
+        drained(&tap, now);
+        let mut number = 0_u64;
+        for (is_busy, share) in seconds {
+            for tenth in 0..10 {
+                for _ in 0..(if is_busy { 2000 } else { u64::from(tenth == 5) }) {
+                    number += 1;
+                    let is_hit = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 & 0xffff < share * 655;
+                    let sums = if is_hit { &mut hits } else { &mut others };
+                    sums.exchanges += 1;
+                    exchange(&tap, if is_hit { RequestResult::Disk } else { RequestResult::Asked }, b"/");
+                }
+                now += TENTH;
+                for head in drained(&tap, now) {
+                    let sums = if head.result.is_hit() { &mut hits } else { &mut others };
+                    let weight = head.weight.count();
+                    sums.weights += weight;
+                    sums.variance += weight * (weight - 1);
+                }
+            }
+        }
+        prop_assert_eq!(dropped(&tap), [0, 0]);
+        for sums in [hits, others] {
+            // Where chance took none yet, the variance is that of the exchanges.
+            let sums = Sums { variance: sums.variance.max(63 * sums.exchanges), ..sums };
+            prop_assert!(sums.is_unbiased(), "{:?}", sums);
+        }
+    }
+}
+
+#[test]
+fn what_is_no_hit_is_taken_whole_up_to_its_rate_and_thinned_out_beyond() {
+    for (per_tenth, per_second_max, weight) in
+        [(1, 10, 1), (100, 1000, 1), (101, 1000, 2), (400, 1000, 4), (2000, 1000, 32), (100_000, 1000, 1024)]
+    {
+        let tap = Tap::new(1);
+        let (mut now, mut last) = (TENTH, Vec::new());
+        drained(&tap, Duration::ZERO);
+        for tenth in 0..40 {
+            if tenth == 30 {
+                last.clear();
+            }
+            (0..per_tenth).for_each(|_| exchange(&tap, RequestResult::Asked, b"/"));
+            last.extend(drained(&tap, now));
+            now += TENTH;
+        }
+        assert!(last.len() <= per_second_max + 10, "{per_tenth}: {}", last.len());
+        assert!(last.iter().all(|head| head.weight.count() == weight), "{per_tenth}: {:?}", last.last());
+        assert_eq!(dropped(&tap), [0, 0], "{per_tenth}");
+    }
+}
+
+#[test]
+fn a_rate_that_falls_is_taken_whole_a_second_later() {
+    let tap = Tap::new(1);
+    let mut now = Duration::ZERO;
+    for tenth in 0..60 {
+        let count = if tenth < 30 { 10_000 } else { 1 };
+        (0..count).for_each(|_| exchange(&tap, RequestResult::Asked, b"/"));
+        let heads = drained(&tap, now);
+        if tenth >= 41 {
+            assert_eq!(heads.iter().map(|head| head.weight.count()).collect::<Vec<_>>(), [1], "{tenth}");
+        }
+        now += TENTH;
+    }
+}
+
+#[test]
+fn one_hit_in_64_is_taken_whatever_the_order_of_requests_is() {
+    let tap = Tap::new(1);
+    let mut seen = [0_u64; 64];
+    let mut now = Duration::ZERO;
+    for _ in 0..1000 {
+        for image in 0..64_u8 {
+            exchange(&tap, RequestResult::Memory, &[image]);
+        }
+        tap.drain(now, |head, texts| {
+            assert_eq!(head.weight.count(), 64);
+            seen[usize::from(texts.target[0])] += 64;
+        });
+        now += TENTH;
+    }
+    assert_eq!(seen.iter().sum::<u64>(), 64_000);
+    // Each came 1000 times; that is known as well as from 16 samples.
+    assert!(seen.iter().all(|count| (64..=2200).contains(count)), "{seen:?}");
+}
+
+#[test]
+fn all_are_taken_while_they_are_asked_for() {
+    let tap = Arc::new(Tap::new(1));
+    let hits = |count| (0..count).for_each(|_| exchange(&tap, RequestResult::Memory, b"/"));
+    let weights = |now| drained(&tap, now).iter().map(|head| head.weight.count()).collect::<Vec<_>>();
+    drained(&tap, Duration::ZERO);
+    let (one, other) = (tap.take_all(), tap.take_all());
+    drop(one);
+    assert!(tap.takes_all());
+    // 20 000 per second, with a drain each 5 ms.
+    for drain in 1..600 {
+        hits(100);
+        assert_eq!(weights(Duration::from_millis(5 * drain)), [1; 100], "{drain}");
+    }
+    drop(other);
+    assert!(!tap.takes_all());
+    hits(64);
+    assert_eq!(weights(Duration::from_secs(4)), [64]);
+}
+
+#[test]
+fn what_is_off_samples_nothing_and_stays_off() {
+    let tap = Arc::new(Tap::off());
+    let _all = tap.take_all();
+    assert!(!tap.takes_all());
+    assert_eq!(tap.weigh(0, false), None);
+    put(&tap, &SampleTexts::default());
+    assert!(drained(&tap, Duration::ZERO).is_empty());
+    let tap = Tap::new(1);
+    assert_eq!(tap.weigh(1, false), None, "a worker that is not known");
+    put(&tap, &SampleTexts::default());
+    assert_eq!(drained(&tap, Duration::ZERO).len(), 1);
+}
+
+#[test]
+fn what_has_no_room_is_dropped_and_counted_and_no_room_is_added() {
+    let long = [b'x'; 10_000];
+    let texts = SampleTexts {
+        method: &long,
+        host: &long,
+        target: &long,
+        user_agent: &long,
+        referer: &long,
+        content_type: &long,
+    };
+    let bytes = 32 + 255 + 512 + 256 + 256 + 128;
+    for (texts, room) in [(SampleTexts::default(), RECORDS_MAX), (texts, TEXT_BYTES_MAX / bytes)] {
+        let tap = Tap::new(1);
+        let rooms = || {
+            let shard = &tap.shards[0];
+            [shard.filling.lock().room(), shard.draining.lock().buffer.room()]
+        };
+        let before = rooms();
+        assert_eq!(before, [[RECORDS_MAX, TEXT_BYTES_MAX]; 2]);
+        for round in 1..=3 {
+            (0..room + 7).for_each(|_| put(&tap, &texts));
+            assert_eq!(dropped(&tap), [7 * round, 0]);
+            assert_eq!(drained(&tap, Duration::ZERO).len(), room);
+            assert_eq!(rooms(), before);
+        }
+    }
+}
+
+#[test]
+fn a_buffer_that_is_being_taken_drops_and_counts_and_never_waits() {
+    let tap = Tap::new(2);
+    let held = tap.shards[0].filling.lock();
+    put(&tap, &SampleTexts::default());
+    assert_eq!(dropped(&tap), [0, 1]);
+    tap.put(1, head(RequestResult::Asked, Weight::ONE), &SampleTexts::default());
+    assert_eq!(dropped(&tap), [0, 1], "another worker has a lock of its own");
+    drop(held);
+    // While samples are looked at, the worker has the other buffer.
+    let mut seen = 0;
+    put(&tap, &SampleTexts::default());
+    tap.drain(Duration::ZERO, |_, _| {
+        seen += 1;
+        put(&tap, &SampleTexts::default());
+    });
+    assert_eq!((seen, dropped(&tap)), (2, [0, 1]));
+    assert_eq!(drained(&tap, Duration::ZERO).len(), 2);
+}
+
+proptest! {
+    #[test]
+    fn texts_come_out_as_they_went_in_but_for_their_cut(
+        samples in prop::collection::vec(prop::array::uniform6(prop::collection::vec(any::<u8>(), 0..600)), 1..20),
+    ) {
+        let tap = Tap::new(1);
+        for [method, host, target, user_agent, referer, content_type] in &samples {
+            put(&tap, &SampleTexts { method, host, target, user_agent, referer, content_type });
+        }
+        let mut out = Vec::new();
+        tap.drain(Duration::ZERO, |_, t| {
+            let texts = [t.method, t.host, t.target, t.user_agent, t.referer, t.content_type];
+            out.push(texts.map(<[u8]>::to_vec));
+        });
+        for (mut put, got) in samples.into_iter().zip(out) {
+            let limits = [32, 255, 512, 256, 256, 128];
+            put.iter_mut().zip(limits).for_each(|(text, limit)| text.truncate(limit));
+            prop_assert_eq!(put, got);
+        }
+    }
+}
