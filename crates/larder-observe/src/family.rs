@@ -248,6 +248,27 @@ families! {
     LOG_DROPPED = "larder_log_dropped_total" Counter "lines" []
         "Access log lines dropped because the queue was full or the target failed."
         "The log never makes a request wait; when this rises, its disk or pipe is too slow.";
+    LIVE_SAMPLES = "larder_live_samples_total" Counter "samples" []
+        "Exchanges that were sampled for what the admin address shows."
+        "Each stands for as many exchanges as its weight says. Without the admin address nothing is sampled.";
+    LIVE_DROPPED = "larder_live_dropped_total" Counter "samples" ["why"]
+        "Samples that were dropped before anything could see them, by reason."
+        "`full`: a worker had more of them than its buffer holds until the next drain. `held`: its buffer was just being taken. Sums made of samples are too low by these.";
+    LIVE_SKIPPED = "larder_live_skipped_total" Counter "samples" []
+        "Samples and events that a subscription asked for and did not get."
+        "More than 100 per second, unless all are asked for; or what waited for the reader had no room. The reader is told the number.";
+    LIVE_SUBSCRIBERS = "larder_live_subscribers" Gauge "subscriptions" []
+        "Open subscriptions to samples and events."
+        "How many look on now; at most 32.";
+    LIVE_TURNED_AWAY = "larder_live_turned_away_total" Counter "subscriptions" ["why"]
+        "Subscriptions that were refused or ended, by reason."
+        "`full`: there were 32 already. `slow`: the reader took nothing for ten seconds of what waited for it.";
+    LIVE_BYTES = "larder_live_bytes" Gauge "bytes" []
+        "Memory of the samples and events that are remembered."
+        "At most 3 MiB of samples and 512 KiB of events; the oldest go first.";
+    LIVE_WAITING_BYTES = "larder_live_waiting_bytes" Gauge "bytes" []
+        "Memory of the samples and events that wait for subscriptions to read them."
+        "At most 1 MiB for one and 8 MiB for all. What is remembered or waits for several counts each time.";
     MESSAGES_DROPPED = "larder_messages_dropped_total" Counter "messages" []
         "Messages for standard error that were not written because the queue was full or the target failed."
         "Messages never make larder wait or end; when this rises, the disk or the pipe behind standard error is stuck.";

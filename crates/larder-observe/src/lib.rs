@@ -1,9 +1,10 @@
-//! What larder tells about itself: numbers, the access log, its own messages; and the language that selects from it.
+//! What larder tells about itself: numbers, the access log, samples of exchanges, its own messages; and the language that selects from them.
 //!
-//! In: events from the workers (a request answered, a look-up, a fetch) and records of finished exchanges. Out: the
-//! text of `/metrics`, a [`Snapshot`] for `/stats`, log lines on a file or stdout, messages on stderr.
+//! In: events from the workers (a request answered, a look-up, a fetch), records of finished exchanges, and samples of them. Out: the
+//! text of `/metrics`, a [`Snapshot`] for `/stats`, log lines on a file or stdout, the newest samples and those to come, messages on stderr.
 //! Everything a worker calls here costs a few nanoseconds and never waits. Counters are in the worker's own cache
-//! lines, and a reader sums them. Log records are moved into a bounded queue that a thread of its own drains.
+//! lines, and a reader sums them. Log records are moved into a bounded queue that a thread of its own drains, and samples
+//! into a buffer of the worker that the [`watch`] takes.
 //! Declared once: every metric family in [`family`], every log field in [`access_log`], every field of a [`filter`]; the
 //! reference pages under docs/reference are generated from those tables.
 //! Deliberately absent: traces, and any meaning of reasons. Which reasons exist is said by the crates that decide,
@@ -28,6 +29,7 @@ mod rules;
 mod snapshot;
 mod sums;
 pub mod tap;
+pub mod watch;
 mod worker;
 
 pub use access_log::{
@@ -48,4 +50,5 @@ pub use rules::RuleSnapshot;
 pub use snapshot::{CacheSnapshot, OriginSnapshot, RouteSnapshot, Snapshot};
 pub use sums::Count;
 pub use tap::{SampleHead, SampleTexts, Tap, Weight};
+pub use watch::{Event, Sample, Subscription, Watch, WatchSettings, WatchThread};
 pub use worker::WorkerMetrics;

@@ -73,8 +73,7 @@ impl Metrics {
 
     /// The name of a store's number.
     pub fn cache_name(&self, id: CacheId) -> Arc<str> {
-        let names = self.caches.all();
-        names.get(id.index()).cloned().unwrap_or_else(|| OTHER.into())
+        self.caches.find(id.index()).unwrap_or_else(|| OTHER.into())
     }
 
     /// The number of a rule of a site, for what of it concerns one store. Beyond 1024 of them it is that of `other` with this store.

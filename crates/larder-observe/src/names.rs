@@ -69,6 +69,11 @@ impl Names {
         index.and_then(|index| u16::try_from(index).ok()).unwrap_or(0)
     }
 
+    /// The name of a number.
+    pub(crate) fn find(&self, index: usize) -> Option<Arc<str>> {
+        self.names.read().get(index).cloned()
+    }
+
     /// All names, each at its number.
     pub(crate) fn all(&self) -> Vec<Arc<str>> {
         self.names.read().clone()

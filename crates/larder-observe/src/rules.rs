@@ -152,6 +152,11 @@ impl RuleNames {
         u16::try_from(index).map(RuleId).unwrap_or_default()
     }
 
+    /// The name of a number.
+    pub(crate) fn find(&self, id: RuleId) -> Option<RuleName> {
+        self.0.read().get(id.index()).cloned()
+    }
+
     /// All names, each at its number.
     pub(crate) fn all(&self) -> Vec<RuleName> {
         self.0.read().clone()

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The first number that has more digits than [`eight_digits`] gives.
 const EIGHT_DIGITS: u64 = 100_000_000;
 
-pub(super) fn integer(number: u64, out: &mut Vec<u8>) {
+pub(crate) fn integer(number: u64, out: &mut Vec<u8>) {
     if number >= EIGHT_DIGITS {
         out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
         return;
@@ -23,7 +23,7 @@ pub(super) fn integer(number: u64, out: &mut Vec<u8>) {
 
 /// Seconds with six digits after the point.
 #[inline]
-pub(super) fn seconds(time: Duration, out: &mut Vec<u8>) {
+pub(crate) fn seconds(time: Duration, out: &mut Vec<u8>) {
     let (seconds, micros) = (time.as_secs(), eight_digits(time.subsec_micros().into()));
     // The first two of the eight are zeros: the place for the point, and for one digit before it.
     let with_point = ascii(micros) & !0xffff | u64::from(b'.') << 8;

@@ -65,7 +65,7 @@ fn split_plain(bytes: &[u8]) -> (&[u8], &[u8]) {
 /// Appends `bytes` as the inside of a JSON string. What is not UTF-8 becomes U+FFFD; controls, DEL, C1 controls and
 /// the two Unicode line separators become `\uHHHH`.
 #[inline]
-pub(super) fn json(bytes: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn json(bytes: &[u8], out: &mut Vec<u8>) {
     if !append_plain(bytes, out) {
         json_odd(bytes, out);
     }

@@ -12,8 +12,8 @@
 
 mod calendar;
 mod combined;
-mod decimal;
-mod escape;
+pub(crate) mod decimal;
+pub(crate) mod escape;
 mod format;
 mod json;
 mod line;

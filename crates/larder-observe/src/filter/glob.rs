@@ -10,7 +10,7 @@ use super::lex;
 
 /// A pattern, ready to be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Glob {
+pub(crate) struct Glob {
     text: Box<str>,
     ignores_case: bool,
     /// A part of the text is enough, and `?`, which URLs have, is itself.
@@ -19,7 +19,7 @@ pub(super) struct Glob {
 
 impl Glob {
     /// For the whole of a text.
-    pub(super) fn of_value(text: &str, ignores_case: bool) -> Self {
+    pub(crate) fn of_value(text: &str, ignores_case: bool) -> Self {
         Self { text: text.into(), ignores_case, is_word: false }
     }
 
@@ -33,7 +33,7 @@ impl Glob {
         self.text.is_empty()
     }
 
-    pub(super) fn matches(&self, text: &str) -> bool {
+    pub(crate) fn matches(&self, text: &str) -> bool {
         let (mut pattern, mut text) = (self.text.as_bytes(), text.as_bytes());
         // What stands behind the last star, and where it was tried. An earlier star need not be tried again.
         let mut retry = self.is_word.then_some((pattern, text));

@@ -28,6 +28,7 @@ pub use fault::{
     Found,
 };
 pub use fields::{FILTER_FIELDS, FieldKind, FilterField, NumberField, TextField, TimeField};
+pub(crate) use glob::Glob;
 pub use operator::Operator;
 pub use page::filter_markdown;
 use tree::Tree;

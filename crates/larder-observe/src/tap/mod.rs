@@ -99,7 +99,9 @@ impl Tap {
         Self { mode: AtomicU32::new(OFF), shards: Box::default() }
     }
 
-    /// Decides at the end of an exchange whether it is sampled, and for how many it then stands. Only for the thread of that worker.
+    /// Decides at the end of an exchange whether it is sampled, and for how many it then stands. Of what is no hit it takes all, up to some 1000
+    /// per second; of hits one in 64. Where more comes between two drains than a buffer holds, it takes fewer, and each stands for more.
+    /// Only for the thread of that worker.
     #[inline]
     pub fn weigh(&self, worker: usize, is_hit: bool) -> Option<Weight> {
         match self.mode.load(Ordering::Relaxed) {

@@ -59,6 +59,33 @@ pub struct SampleHead {
     pub trace: Option<[u8; 16]>,
 }
 
+#[cfg(test)]
+impl SampleHead {
+    /// An otherwise empty one.
+    pub(crate) fn of(result: RequestResult, weight: Weight) -> Self {
+        Self {
+            time: WallTime(0),
+            weight,
+            rule: RuleId::default(),
+            result,
+            forward: None,
+            detail: None,
+            not_stored: None,
+            stored: false,
+            before: None,
+            status: StatusCode::OK,
+            scheme: Scheme::Http,
+            version: Version::HTTP_11,
+            client: std::net::Ipv4Addr::LOCALHOST.into(),
+            body_bytes: 0,
+            took: Duration::ZERO,
+            collapse_wait: None,
+            fetched: None,
+            trace: None,
+        }
+    }
+}
+
 /// How many texts a sample has.
 const TEXTS: usize = 6;
 

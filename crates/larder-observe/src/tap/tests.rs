@@ -1,53 +1,23 @@
 //! Of samples: which are taken, for how many they stand, and that handing them over costs no room and no time.
 #![allow(clippy::unwrap_used)]
 
-use std::net::Ipv4Addr;
-
-use http::{StatusCode, Version};
 use larder_http::fields::cache_status::RequestResult;
-use larder_http::message::Scheme;
-use larder_http::time::WallTime;
 use proptest::prelude::*;
-
-use crate::names::RuleId;
 
 use super::record::{RECORDS_MAX, TEXT_BYTES_MAX};
 use super::*;
 
 const TENTH: Duration = Duration::from_millis(100);
 
-fn head(result: RequestResult, weight: Weight) -> SampleHead {
-    SampleHead {
-        time: WallTime(0),
-        weight,
-        rule: RuleId::default(),
-        result,
-        forward: None,
-        detail: None,
-        not_stored: None,
-        stored: false,
-        before: None,
-        status: StatusCode::OK,
-        scheme: Scheme::Http,
-        version: Version::HTTP_11,
-        client: Ipv4Addr::LOCALHOST.into(),
-        body_bytes: 0,
-        took: Duration::ZERO,
-        collapse_wait: None,
-        fetched: None,
-        trace: None,
-    }
-}
-
 /// What an exchange does at its end.
 fn exchange(tap: &Tap, result: RequestResult, target: &[u8]) {
     if let Some(weight) = tap.weigh(0, result.is_hit()) {
-        tap.put(0, head(result, weight), &SampleTexts { target, ..SampleTexts::default() });
+        tap.put(0, SampleHead::of(result, weight), &SampleTexts { target, ..SampleTexts::default() });
     }
 }
 
 fn put(tap: &Tap, texts: &SampleTexts<'_>) {
-    tap.put(0, head(RequestResult::Asked, Weight::ONE), texts);
+    tap.put(0, SampleHead::of(RequestResult::Asked, Weight::ONE), texts);
 }
 
 fn drained(tap: &Tap, now: Duration) -> Vec<SampleHead> {
@@ -198,7 +168,7 @@ fn all_are_taken_while_they_are_asked_for() {
 #[test]
 fn what_is_off_samples_nothing_and_stays_off() {
     let tap = Arc::new(Tap::off());
-    let _all = tap.take_all();
+    let _all = [tap.take_all(), tap.take_all()];
     assert!(!tap.takes_all());
     assert_eq!(tap.weigh(0, false), None);
     put(&tap, &SampleTexts::default());
@@ -244,7 +214,7 @@ fn a_buffer_that_is_being_taken_drops_and_counts_and_never_waits() {
     let held = tap.shards[0].filling.lock();
     put(&tap, &SampleTexts::default());
     assert_eq!(dropped(&tap), [0, 1]);
-    tap.put(1, head(RequestResult::Asked, Weight::ONE), &SampleTexts::default());
+    tap.put(1, SampleHead::of(RequestResult::Asked, Weight::ONE), &SampleTexts::default());
     assert_eq!(dropped(&tap), [0, 1], "another worker has a lock of its own");
     drop(held);
     // While samples are looked at, the worker has the other buffer.
@@ -256,6 +226,38 @@ fn a_buffer_that_is_being_taken_drops_and_counts_and_never_waits() {
     });
     assert_eq!((seen, dropped(&tap)), (2, [0, 1]));
     assert_eq!(drained(&tap, Duration::ZERO).len(), 2);
+}
+
+#[test]
+fn workers_and_a_drain_at_once_lose_nothing_uncounted() {
+    const EACH: u64 = 20_000;
+    let tap = Arc::new(Tap::new(2));
+    let work = |worker| {
+        let tap = Arc::clone(&tap);
+        move || {
+            for number in 0..EACH {
+                let head =
+                    SampleHead { body_bytes: number, ..SampleHead::of(RequestResult::Asked, Weight::ONE) };
+                tap.put(worker, head, &SampleTexts { host: &[worker as u8], ..SampleTexts::default() });
+            }
+        }
+    };
+    let workers = [0, 1].map(|worker| std::thread::spawn(work(worker)));
+    let (mut taken, mut last) = (0, [None; 2]);
+    let mut drain = || {
+        tap.drain(Duration::ZERO, |head, texts| {
+            taken += 1;
+            let worker = usize::from(texts.host[0]);
+            assert!(last[worker] < Some(head.body_bytes), "another order");
+            last[worker] = Some(head.body_bytes);
+        });
+    };
+    while !workers.iter().all(std::thread::JoinHandle::is_finished) {
+        drain();
+    }
+    drain();
+    workers.into_iter().for_each(|worker| worker.join().unwrap());
+    assert_eq!(taken + dropped(&tap).iter().sum::<u64>(), 2 * EACH);
 }
 
 proptest! {

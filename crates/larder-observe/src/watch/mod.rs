@@ -1,0 +1,233 @@
+//! What is seen of exchanges: the newest samples and events, and those who look at them as they come.
+//!
+//! In: samples from the [`Tap`], and events from the whole program. Out: the newest of both, selected by a filter, and subscriptions that
+//! get the rest as it comes.
+//! One place drains the tap, ten times a second, and more often while something asks for every exchange. There, names take the
+//! place of numbers, secrets are hidden and addresses masked, before anything is kept; a worker has no part in it.
+//! All that is kept is bounded, and all that goes beyond a bound is counted.
+//! Deliberately absent: figures over time, and the address where all this is asked for.
+
+mod clients;
+mod event;
+mod json;
+mod redact;
+mod ring;
+mod sample;
+mod subscription;
+mod thread;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use larder_http::time::Now;
+use parking_lot::Mutex;
+
+use crate::exposition::Exposition;
+use crate::family;
+use crate::filter::{Filter, Scratch};
+use crate::metrics::Metrics;
+use crate::names::{CacheId, RuleId};
+use crate::tap::{DropReason, Tap};
+use ring::Ring;
+use sample::{Making, Place};
+use subscription::Reader;
+
+pub use clients::Clients;
+pub use event::Event;
+pub use json::{SAMPLE_KEYS, SampleKey};
+pub use redact::Redact;
+pub use sample::{Sample, WatchSettings};
+pub use subscription::{Live, Subscription};
+pub use thread::WatchThread;
+
+/// So many samples are remembered.
+const SAMPLES_MAX: usize = 4096;
+/// The memory that they may take.
+const SAMPLES_BYTES_MAX: usize = 3 * 1024 * 1024;
+/// So many events are remembered.
+const EVENTS_MAX: usize = 256;
+/// The memory that they may take.
+const EVENTS_BYTES_MAX: usize = 512 * 1024;
+/// The most subscriptions at once.
+pub const SUBSCRIBERS_MAX: usize = 32;
+/// The most samples of one answer.
+pub const REQUESTS_MAX: usize = 1000;
+
+/// Between two drains.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The same while every exchange is asked for: a worker's buffer has room for what 20 000 per second are in this time.
+const SHORT_PAUSE: Duration = Duration::from_millis(5);
+
+/// There are as many subscriptions as there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there are {SUBSCRIBERS_MAX} subscriptions already")]
+pub struct TooManySubscribers;
+
+/// What is remembered, and those who look on. One per process.
+#[derive(Debug)]
+pub struct Watch {
+    metrics: Arc<Metrics>,
+    tap: Arc<Tap>,
+    drain: Mutex<Drain>,
+    recent: Mutex<Ring<Sample>>,
+    events: Mutex<Ring<Event>>,
+    readers: Mutex<Vec<Arc<Reader>>>,
+    /// Bytes that wait for all readers.
+    waiting: Arc<AtomicUsize>,
+    samples: AtomicU64,
+    skipped: AtomicU64,
+    refused: AtomicU64,
+    slow: AtomicU64,
+}
+
+/// What a drain needs, kept from one to the next.
+#[derive(Debug, Default)]
+struct Drain {
+    settings: WatchSettings,
+    making: Making,
+    scratch: Scratch,
+    batch: Vec<Arc<Sample>>,
+    taken: Vec<Arc<Sample>>,
+}
+
+impl Watch {
+    /// Remembers nothing yet.
+    pub fn new(metrics: Arc<Metrics>, tap: Arc<Tap>, settings: WatchSettings) -> Self {
+        Self {
+            metrics,
+            tap,
+            drain: Mutex::new(Drain { settings, ..Drain::default() }),
+            recent: Mutex::new(Ring::new(SAMPLES_MAX, SAMPLES_BYTES_MAX)),
+            events: Mutex::new(Ring::new(EVENTS_MAX, EVENTS_BYTES_MAX)),
+            readers: Mutex::default(),
+            waiting: Arc::default(),
+            samples: AtomicU64::new(0),
+            skipped: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            slow: AtomicU64::new(0),
+        }
+    }
+
+    /// Changes what may be kept. Where that is another thing than before, what is remembered goes.
+    pub fn configure(&self, settings: WatchSettings) {
+        let mut drain = self.drain.lock();
+        if drain.settings != settings {
+            drain.settings = settings;
+            self.recent.lock().clear();
+        }
+    }
+
+    /// How long to wait before the next drain.
+    pub fn pause(&self) -> Duration {
+        if self.tap.takes_all() { SHORT_PAUSE } else { PAUSE }
+    }
+
+    /// Takes what the workers have handed over, remembers it, and hands it to subscriptions.
+    pub fn drain(&self, now: Now) {
+        let mut drain = self.drain.lock();
+        let Drain { settings, making, scratch, batch, taken } = &mut *drain;
+        self.tap.drain(now.monotonic, |head, texts| {
+            let place = self.place(head.rule);
+            batch.push(Arc::new(making.sample(head, &texts, place, settings)));
+        });
+        self.samples.fetch_add(batch.len() as u64, Ordering::Relaxed);
+        {
+            let mut recent = self.recent.lock();
+            batch.iter().for_each(|sample| recent.push(Arc::clone(sample), sample.bytes()));
+        }
+        for reader in self.open_readers() {
+            let filter = reader.filter.as_ref();
+            let matches =
+                |sample: &&Arc<Sample>| filter.is_none_or(|filter| filter.matches_in(&***sample, scratch));
+            taken.extend(batch.iter().filter(matches).cloned());
+            let delivery = reader.deliver(now.monotonic, taken);
+            taken.clear();
+            self.skipped.fetch_add(delivery.skipped, Ordering::Relaxed);
+            self.slow.fetch_add(delivery.is_slow.into(), Ordering::Relaxed);
+        }
+        batch.clear();
+    }
+
+    fn place(&self, rule: RuleId) -> Place {
+        if rule == RuleId::default() {
+            return Place::default();
+        }
+        let Some(name) = self.metrics.rules.find(rule) else { return Place::default() };
+        let store = (name.store != CacheId::default()).then(|| self.metrics.cache_name(name.store));
+        Place { site: Some(name.site), rule: Some(name.rule), store }
+    }
+
+    fn open_readers(&self) -> Vec<Arc<Reader>> {
+        let mut readers = self.readers.lock();
+        readers.retain(|reader| reader.is_open());
+        readers.clone()
+    }
+
+    /// From now on, samples that a filter takes, and events. Unless `all` is asked for, at most 100 samples per second; with it, the tap takes
+    /// every exchange for as long as the subscription lives.
+    ///
+    /// # Errors
+    /// There are 32 subscriptions already.
+    pub fn subscribe(&self, filter: Option<Filter>, all: bool) -> Result<Subscription, TooManySubscribers> {
+        let mut readers = self.readers.lock();
+        readers.retain(|reader| reader.is_open());
+        if readers.len() >= SUBSCRIBERS_MAX {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            return Err(TooManySubscribers);
+        }
+        let take_all = all.then(|| self.tap.take_all());
+        let reader = Reader::new(filter, take_all, Arc::clone(&self.waiting));
+        readers.push(Arc::clone(&reader));
+        Ok(Subscription(reader))
+    }
+
+    /// Remembered samples that a filter takes, newest first; at most 1000.
+    pub fn requests(&self, filter: Option<&Filter>, limit: usize) -> Vec<Arc<Sample>> {
+        let all = self.recent.lock().newest_first();
+        let mut scratch = Scratch::default();
+        all.into_iter()
+            .filter(|sample| filter.is_none_or(|filter| filter.matches_in(&**sample, &mut scratch)))
+            .take(limit.min(REQUESTS_MAX))
+            .collect()
+    }
+
+    /// Something happened to larder itself.
+    pub fn tell(&self, event: Event) {
+        let event = Arc::new(event.cut());
+        self.events.lock().push(Arc::clone(&event), event.bytes());
+        let left_out = self.open_readers().iter().filter(|reader| !reader.tell(&event)).count();
+        self.skipped.fetch_add(left_out as u64, Ordering::Relaxed);
+    }
+
+    /// Remembered events, newest first.
+    pub fn events(&self) -> Vec<Arc<Event>> {
+        self.events.lock().newest_first()
+    }
+
+    /// Adds the families of samples.
+    pub fn expose(&self, out: &mut Exposition) {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        out.family(&family::LIVE_SAMPLES).value(&[], count(&self.samples));
+        for reason in DropReason::ALL {
+            out.family(&family::LIVE_DROPPED).value(&[("why", reason.token())], self.tap.dropped(reason));
+        }
+        out.family(&family::LIVE_SKIPPED).value(&[], count(&self.skipped));
+        out.family(&family::LIVE_SUBSCRIBERS).value(&[], self.open_readers().len());
+        for (why, counter) in [("full", &self.refused), ("slow", &self.slow)] {
+            out.family(&family::LIVE_TURNED_AWAY).value(&[("why", why)], count(counter));
+        }
+        let events = self.events.lock().bytes();
+        out.family(&family::LIVE_BYTES).value(&[], self.recent.lock().bytes() + events);
+        out.family(&family::LIVE_WAITING_BYTES).value(&[], self.waiting.load(Ordering::Relaxed));
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.open_readers().iter().for_each(|reader| reader.close());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! A sample as it is kept and shown: redacted, and with names in place of numbers.
+//!
+//! In: what the tap hands out, the names of the rule, and what of it may be kept. Out: a value that all views share, which a filter can ask.
+//! Its texts lie in one piece of memory. What was no UTF-8 has become U+FFFD.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Version;
+
+use super::clients::Clients;
+use super::redact::Redact;
+use crate::fetched::Fetched;
+use crate::filter::{Facts, NumberField, TextField, TimeField};
+use crate::tap::{SampleHead, SampleTexts};
+
+/// What of an exchange may be kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WatchSettings {
+    /// The parameters whose values are not.
+    pub redact: Redact,
+    /// How much of clients' addresses is.
+    pub clients: Clients,
+}
+
+/// The site, rule and store of an exchange.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) site: Option<Arc<str>>,
+    pub(super) rule: Option<Arc<str>>,
+    pub(super) store: Option<Arc<str>>,
+}
+
+/// Texts in the order in which they lie in a sample.
+#[derive(Clone, Copy)]
+enum Kept {
+    Client,
+    Method,
+    Host,
+    Target,
+    UserAgent,
+    Referer,
+    Type,
+}
+
+const KEPT: usize = Kept::Type as usize + 1;
+
+/// One exchange that was sampled.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// Everything but texts. The client's address is not in it.
+    head: SampleHead,
+    place: Place,
+    texts: Box<str>,
+    ends: [u16; KEPT],
+}
+
+/// In place of the client's address, of which a text is kept.
+const NO_CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED);
+
+/// Room that is used for one sample after the other.
+#[derive(Debug, Default)]
+pub(super) struct Making {
+    texts: String,
+    redacted: Vec<u8>,
+}
+
+impl Making {
+    /// Makes a sample of what the tap has handed out.
+    pub(super) fn sample(
+        &mut self,
+        head: SampleHead,
+        texts: &SampleTexts<'_>,
+        place: Place,
+        settings: &WatchSettings,
+    ) -> Sample {
+        let Self { texts: all, redacted } = self;
+        all.clear();
+        all.push_str(settings.clients.kept(head.client).as_deref().unwrap_or_default());
+        let mut ends = [end(all); KEPT];
+        let mut add = |kept: Kept, text: &[u8], is_url: bool| {
+            redacted.clear();
+            if is_url {
+                settings.redact.write(text, redacted);
+            }
+            let begin = all.len();
+            push_lossy(if is_url { redacted } else { text }, all);
+            if let Some(text) = all.get_mut(begin..).filter(|_| matches!(kept, Kept::Type)) {
+                text.make_ascii_lowercase();
+            }
+            ends[kept as usize] = end(all);
+        };
+        add(Kept::Method, texts.method, false);
+        add(Kept::Host, texts.host, false);
+        add(Kept::Target, texts.target, true);
+        add(Kept::UserAgent, texts.user_agent, false);
+        add(Kept::Referer, texts.referer, true);
+        let media_type = texts.content_type.split(|byte| *byte == b';').next().unwrap_or_default();
+        add(Kept::Type, media_type.trim_ascii(), false);
+        Sample { head: SampleHead { client: NO_CLIENT, ..head }, place, texts: all.as_str().into(), ends }
+    }
+}
+
+/// All texts together have less than 8 KiB, also where each byte has become three.
+fn end(texts: &str) -> u16 {
+    u16::try_from(texts.len()).unwrap_or(u16::MAX)
+}
+
+fn push_lossy(bytes: &[u8], out: &mut String) {
+    for chunk in bytes.utf8_chunks() {
+        out.push_str(chunk.valid());
+        if !chunk.invalid().is_empty() {
+            out.push(char::REPLACEMENT_CHARACTER);
+        }
+    }
+}
+
+impl Sample {
+    /// What is known beside texts. Its client is `0.0.0.0`.
+    pub fn head(&self) -> &SampleHead {
+        &self.head
+    }
+
+    /// So much memory it takes. A fetch that it shares with others counts for each.
+    pub fn bytes(&self) -> usize {
+        let fetch = if self.head.fetched.is_some() { size_of::<Fetched>() } else { 0 };
+        size_of::<Self>() + self.texts.len() + fetch
+    }
+
+    fn kept(&self, kept: Kept) -> Option<&str> {
+        let place = kept as usize;
+        let begin = place.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        let end = self.ends.get(place).copied()?;
+        self.texts.get(usize::from(begin)..usize::from(end)).filter(|text| !text.is_empty())
+    }
+
+    fn path_and_query(&self) -> Option<(&str, Option<&str>)> {
+        let target = self.kept(Kept::Target)?;
+        Some(target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query))))
+    }
+}
+
+impl Facts for Sample {
+    fn text<'a>(&'a self, field: TextField, scratch: &'a mut String) -> Option<&'a str> {
+        let Self { head, place, .. } = self;
+        match field {
+            TextField::Method => self.kept(Kept::Method),
+            TextField::Scheme => Some(head.scheme.as_str()),
+            TextField::Host => self.kept(Kept::Host),
+            TextField::Path => self.path_and_query().map(|(path, _)| path),
+            TextField::Query => self.path_and_query().and_then(|(_, query)| query),
+            TextField::Result => Some(head.result.token()),
+            TextField::Reason => head.forward.map(|reason| reason.token()),
+            TextField::Before => head.before,
+            TextField::Detail => head.detail,
+            TextField::Site => place.site.as_deref(),
+            TextField::Rule => place.rule.as_deref(),
+            TextField::Store => place.store.as_deref(),
+            TextField::Origin => head.fetched.as_ref().map(|fetched| &*fetched.origin),
+            TextField::Server => head.fetched.as_ref().and_then(|fetched| fetched.server.as_deref()),
+            TextField::Client => self.kept(Kept::Client),
+            TextField::UserAgent => self.kept(Kept::UserAgent),
+            TextField::Referer => self.kept(Kept::Referer),
+            TextField::Type => self.kept(Kept::Type),
+            TextField::Trace => {
+                for byte in head.trace? {
+                    scratch.extend(
+                        [byte >> 4, byte & 15]
+                            .map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)])),
+                    );
+                }
+                Some(scratch)
+            }
+            TextField::Protocol => Some(match head.version {
+                Version::HTTP_09 => "0.9",
+                Version::HTTP_10 => "1.0",
+                Version::HTTP_2 => "2.0",
+                Version::HTTP_3 => "3.0",
+                _ => "1.1",
+            }),
+        }
+    }
+
+    fn time(&self, field: TimeField) -> Option<Duration> {
+        let fetched = self.head.fetched.as_ref();
+        match field {
+            TimeField::Whole => Some(self.head.took),
+            TimeField::Wait => self.head.collapse_wait,
+            TimeField::Queue => fetched.map(|fetched| fetched.queue),
+            TimeField::Connect => fetched.and_then(|fetched| fetched.connect),
+            TimeField::FirstByte => fetched.and_then(|fetched| fetched.first_byte),
+        }
+    }
+
+    fn number(&self, field: NumberField) -> Option<u64> {
+        match field {
+            NumberField::Bytes => Some(self.head.body_bytes),
+            NumberField::Attempts => self.head.fetched.as_ref().map(|fetched| fetched.attempts.into()),
+        }
+    }
+
+    fn status(&self) -> Option<u16> {
+        Some(self.head.status.as_u16())
+    }
+
+    fn stored(&self) -> Option<bool> {
+        Some(self.head.stored)
+    }
+}
