@@ -93,6 +93,12 @@ pub(crate) enum Refused {
     Content,
     /// As many explanations, or looks at what is stored, are under way as may be.
     Busy,
+    /// A query of the live view that cannot be read.
+    LiveQuery,
+    /// As many streams are open as may be.
+    Streams,
+    /// Nothing is seen of requests here.
+    NoWatch,
     /// Statistics that cannot be written as JSON.
     Broken,
 }
@@ -150,6 +156,15 @@ pub(crate) fn words(refused: Refused) -> (StatusCode, &'static str, &'static str
             "query",
             "ask for /object?url=URL, with body=1 for the body of the first response, with assembled=page for the page of a template",
         ),
+        Refused::LiveQuery => (
+            StatusCode::BAD_REQUEST,
+            "query",
+            "a parameter stands twice or cannot be read: limit and recent are up to 1000, all is true or false",
+        ),
+        Refused::Streams => {
+            (StatusCode::SERVICE_UNAVAILABLE, "streams", "as many streams are open as may be: close one")
+        }
+        Refused::NoWatch => (StatusCode::NOT_FOUND, "no-live", "nothing is seen of requests here"),
         Refused::Broken => (StatusCode::INTERNAL_SERVER_ERROR, "broken", "see the log"),
     }
 }
@@ -178,7 +193,7 @@ pub(crate) fn refusal_as(refused: Refused, json: &serde_json::Value) -> Response
             let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
             response.head.fields.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
-        Refused::Busy => {
+        Refused::Busy | Refused::Streams => {
             response.head.fields.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
         Refused::Host
@@ -191,6 +206,8 @@ pub(crate) fn refusal_as(refused: Refused, json: &serde_json::Value) -> Response
         | Refused::Query
         | Refused::ListQuery
         | Refused::ObjectQuery
+        | Refused::LiveQuery
+        | Refused::NoWatch
         | Refused::Broken => {}
     }
     response

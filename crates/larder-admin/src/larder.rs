@@ -6,6 +6,7 @@ use std::pin::Pin;
 use bytes::Bytes;
 use larder_http::body::Body;
 use larder_observe::Exposition;
+use larder_observe::watch::Watch;
 
 pub use crate::health::Health;
 use crate::purges::question::{NotPurged, PurgeQuestion, PurgeReceipt};
@@ -151,6 +152,9 @@ pub trait Larder: Send + Sync + 'static {
 
     /// For `GET /api/v1/fleet`: the fleet as this larder knows it, as JSON; `None` where it is in none.
     fn fleet(&self) -> Option<Bytes>;
+
+    /// For `/api/v1/requests`, `/api/v1/events` and `/api/v1/live`: what is seen of requests; `None` where nothing is.
+    fn watch(&self) -> Option<&Watch>;
 
     /// For `GET /api/v1/purges/ID`: one of them, as JSON.
     fn purge_of(&self, id: &str) -> Option<Bytes>;

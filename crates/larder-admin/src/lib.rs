@@ -14,6 +14,7 @@ mod error;
 mod guard;
 mod health;
 mod larder;
+mod live;
 mod purges;
 mod query;
 mod refusals;

@@ -96,7 +96,8 @@ pub(crate) fn purge(query: &str) -> Option<String> {
 }
 
 /// The values of these parameters, where there is no other.
-fn named<const N: usize>(query: &str, names: [&str; N]) -> Option<[Option<String>; N]> {
+/// Parameters by name; `None` where one is unknown, stands twice, or is no text.
+pub(crate) fn named<const N: usize>(query: &str, names: [&str; N]) -> Option<[Option<String>; N]> {
     let mut values = [const { None }; N];
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=')?;

@@ -52,7 +52,7 @@ fn reason(refused: Refused) -> Option<&'static str> {
         Refused::ViewToken => Some("view-token"),
         Refused::Page => Some("page"),
         Refused::Change => Some("change"),
-        Refused::Busy => Some("busy"),
+        Refused::Busy | Refused::Streams => Some("busy"),
         Refused::Path
         | Refused::NoFleet
         | Refused::Method(_)
@@ -60,6 +60,8 @@ fn reason(refused: Refused) -> Option<&'static str> {
         | Refused::Query
         | Refused::ListQuery
         | Refused::ObjectQuery
+        | Refused::LiveQuery
+        | Refused::NoWatch
         | Refused::Broken => None,
     }
 }

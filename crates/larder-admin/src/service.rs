@@ -23,6 +23,7 @@ use crate::endpoints::line::{Action, Class, Deed, Endpoint};
 use crate::endpoints::{index_html, index_text};
 use crate::guard::{Guard, Permit};
 use crate::larder::{Health, Larder, Shown};
+use crate::live;
 use crate::purges::api::PurgeApi;
 use crate::purges::{content_of, may_change, with_receipt};
 use crate::query;
@@ -95,6 +96,7 @@ impl Admin {
             }
         };
         match action.deed {
+            Deed::Requests | Deed::Events | Deed::Live => self.watch(action.deed, head),
             Deed::Purge(api) => self.purge(api, head, std::mem::replace(body, Body::Empty)).await,
             Deed::Explain => self.explain(head).await,
             Deed::List => self.list(head).await,
@@ -143,7 +145,7 @@ impl Admin {
             if permit == Permit::Look {
                 return Err(Refused::ViewToken);
             }
-            if !may_change(head, |host| guard.is_trusted_host(host)) {
+            if !may_change(head) {
                 return Err(Refused::Change);
             }
         }
@@ -158,6 +160,17 @@ impl Admin {
         match verdict {
             Verdict::Wrong => Refused::WrongToken,
             Verdict::Wait(left) => Refused::WrongTokens(left),
+        }
+    }
+
+    /// What is seen of requests.
+    fn watch(&self, deed: Deed, head: &RequestHead) -> Response {
+        let Some(watch) = self.shared.larder.watch() else { return refusal(Refused::NoWatch) };
+        let query = head.target.query().unwrap_or_default();
+        match deed {
+            Deed::Events => live::events(watch),
+            Deed::Live => live::live(watch, query),
+            _ => live::requests(watch, query),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Wrong tokens by the address that they come from, so that guessing is slowed down.
+//! Wrong tokens by the address that they come from, so that guessing shows. What protects is the length of a token.
 //!
 //! In: a wrong token's sender and the time. Out: whether it is told to wait, and how long. Ten wrong tokens within a minute close the
 //! address to wrong ones for a minute; right ones are never judged here. An IPv6 network counts by its first 64 bits, which one

@@ -1,4 +1,4 @@
-//! What one fetch was: whom it asked, how often, and how long each part took.
+//! One fetch: the origin that was asked, how often, and how long each part took.
 //!
 //! In: an origin's answer, or why there was none. Out: one value that all share who got something from the fetch: the request that
 //! caused it, those that waited for it, those for which a stored response was confirmed, or stood in. Log and views show it.
@@ -15,15 +15,15 @@ pub struct Fetched {
     pub origin: Arc<str>,
     /// The server that answered, as configured; `None` where none did.
     pub server: Option<Arc<str>>,
-    /// How often the request was sent: more than once after a kept connection had closed, or on to another server. 0 where it never was.
+    /// How often the request was sent: more than once after a kept connection had closed, or on to another server. 0 where no answer came.
     pub attempts: u32,
     /// Whether a kept connection was used.
     pub is_reused: bool,
-    /// From asking to the final head, or to the failure.
+    /// From asking to the final head, or to the failure, with the queue and connecting.
     pub took: Duration,
-    /// How long it waited for a place among the requests in flight.
+    /// How long it waited for a place among the requests in flight; zero where no answer came.
     pub queue: Duration,
-    /// DNS, TCP and TLS; `None` where a kept connection was used.
+    /// DNS, TCP and TLS; `None` where a kept connection was used, and where no answer came.
     pub connect: Option<Duration>,
     /// From sending the request to the end of the final head; `None` where none came.
     pub first_byte: Option<Duration>,

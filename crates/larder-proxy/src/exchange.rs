@@ -3,17 +3,19 @@
 //! The one [`CacheStatus`] that the steps fill in is what the field, the access log and the metrics are made from, so
 //! they cannot disagree.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{REFERER, SET_COOKIE, USER_AGENT};
+use http::header::{CONTENT_TYPE, REFERER, SET_COOKIE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use larder_cache::directives;
 use larder_http::fields::cache_status::{CACHE_STATUS, CacheStatus, Forward, Outcome};
 use larder_http::message::{RequestHead, Response, ResponseHead, Scheme};
 use larder_http::target::Target;
 use larder_http::time::Now;
-use larder_observe::{Fetched, Label, LogRecord, Served, Text};
+use larder_observe::tap::{PendingSample, SampleHead, SampleTexts, Weight};
+use larder_observe::{Fetched, Label, LogRecord, RuleId, Served, Text};
 use larder_origin::ServerTag;
 
 use crate::asked::{Asked, Asker};
@@ -24,7 +26,7 @@ use crate::detail::BY_HAND;
 use crate::key;
 use crate::labels::ForwardLabel;
 use crate::not_stored::NotStored;
-use crate::receipt::{Account, Logged, Receipt};
+use crate::receipt::{Account, Logged, Receipt, Sampled};
 use crate::route::Site;
 use crate::settings::{OriginChoice, RuleSettings};
 use crate::worker::Worker;
@@ -176,7 +178,41 @@ impl Exchange {
             Outcome::Own => Served::Local,
         };
         let counted = (self.site().settings.route, self.settings().rule_id);
-        Receipt(Some(Account { counted, started: self.started, served, log }))
+        let weight = worker.tap.weigh(worker.index, status.result().is_hit());
+        let sample = weight.map(|weight| self.sample(weight, response, &status));
+        Receipt(Some(Account { counted, started: self.started, served, log, sample }))
+    }
+
+    /// What its URL was before, where that is why the origin was asked.
+    fn told_before(&self, said: Option<&CacheStatus>) -> Option<Before> {
+        let is_it = said.is_some_and(|said| said.outcome == Outcome::Forwarded(Forward::UriMiss));
+        self.before.filter(|_| is_it)
+    }
+
+    /// What is known of it for those who look on.
+    #[inline(never)]
+    fn sample(&self, weight: Weight, response: &Response, status: &CacheStatus) -> Sampled {
+        let is_hit = status.outcome == Outcome::Hit;
+        let of_origin = self.fetched.as_ref().filter(|_| !is_hit);
+        let head = SampleHead {
+            rule: self.settings().rule_id,
+            forward: match status.outcome {
+                Outcome::Forwarded(reason) => Some(reason),
+                Outcome::Hit | Outcome::Own => None,
+            },
+            before: self.told_before(Some(status)).map(|before| before.token()),
+            collapse_wait: self.collapse_wait,
+            fetched: of_origin.cloned(),
+            ..sample_head(&self.asked.head, (self.started, self.asker.client), weight, (response, status))
+        };
+        let of_stored = || response.head.stored.as_ref()?.prepared().map.get(CONTENT_TYPE);
+        let content_type = response.head.fields.get(CONTENT_TYPE).or_else(of_stored);
+        let texts = SampleTexts {
+            content_type: content_type.map_or(&[][..], HeaderValue::as_bytes),
+            ..sample_texts(&self.asked.head, self.asked.raw_target())
+        };
+        let (stored, storing) = (status.stored, self.storing.clone());
+        Sampled { sample: PendingSample::new(head, &texts), stored, storing }
     }
 
     /// What a line in the log says of the exchange beside its answer. Filled in where it lies: it is 300 bytes.
@@ -188,11 +224,67 @@ impl Exchange {
         // What a request has asked before it found something after all is no part of a hit.
         if record.cache_status.is_none_or(|said| said.outcome != Outcome::Hit) {
             record.fetched = self.fetched.as_deref();
-            record.before =
-                self.before.map(|before| (before.token(), before.not_stored().map(NotStored::token)));
+            record.before = self
+                .told_before(record.cache_status)
+                .map(|before| (before.token(), before.not_stored().map(NotStored::token)));
         }
         tell_head(&self.asked.head, self.asked.raw_target(), record);
     }
+}
+
+/// What is known of a request that was answered, for those who look on.
+pub(crate) fn sample_head(
+    head: &RequestHead,
+    (started, client): (Now, IpAddr),
+    weight: Weight,
+    (response, status): (&Response, &CacheStatus),
+) -> SampleHead {
+    SampleHead {
+        time: started.wall,
+        weight,
+        rule: RuleId::default(),
+        result: status.result(),
+        forward: None,
+        detail: status.detail,
+        not_stored: None,
+        stored: status.stored,
+        before: None,
+        status: response.head.status,
+        scheme: head.scheme,
+        version: head.version,
+        client,
+        body_bytes: 0,
+        took: Duration::ZERO,
+        collapse_wait: None,
+        fetched: None,
+        trace: None,
+    }
+}
+
+/// The texts of a request, for those who look on.
+pub(crate) fn sample_texts<'a>(head: &'a RequestHead, target: &'a Target) -> SampleTexts<'a> {
+    let field = |name| head.fields.get(name).map_or(&[][..], HeaderValue::as_bytes);
+    SampleTexts {
+        method: head.method.as_str().as_bytes(),
+        host: head.authority.as_str().as_bytes(),
+        target: target.as_bytes(),
+        user_agent: field(USER_AGENT),
+        referer: field(REFERER),
+        content_type: &[],
+    }
+}
+
+/// A sample of a request that was no exchange: what larder answers before there is a rule.
+pub(crate) fn sample_own(
+    worker: &Worker,
+    head: &RequestHead,
+    who: (Now, IpAddr),
+    answered: (&Response, &CacheStatus),
+) -> Option<Sampled> {
+    let weight = worker.tap.weigh(worker.index, false)?;
+    let sample_head = sample_head(head, who, weight, answered);
+    let sample = PendingSample::new(sample_head, &sample_texts(head, &head.target));
+    Some(Sampled { sample, stored: false, storing: None })
 }
 
 /// What a line in the log says of a request.
@@ -221,7 +313,7 @@ impl Worker {
             Outcome::Hit if said.detail == Some(BY_HAND) => self.metrics.by_hand(rule),
             Outcome::Forwarded(reason) => {
                 self.metrics.forwarded(rule, &ForwardLabel(reason));
-                if let Some(before) = exchange.before.filter(|_| reason == Forward::UriMiss) {
+                if let Some(before) = exchange.told_before(Some(said)) {
                     self.metrics.missed(rule, &before);
                 }
             }

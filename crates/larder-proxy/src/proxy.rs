@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use arc_swap::{ArcSwapOption, Guard};
 use larder_http::message::RequestHead;
 use larder_http::time::Clock;
+use larder_observe::tap::Tap;
 use larder_observe::{AccessLog, CacheId, Diagnostics, Ending, Format, HistogramSnapshot, LogLine, Metrics};
 use larder_store::store::{Admit, Needed};
 use larder_store::{CacheKey, Fates, Note, Store};
@@ -51,6 +52,7 @@ pub struct Proxy {
     log_format: AtomicU8,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) diagnostics: Diagnostics,
+    tap: OnceLock<Arc<Tap>>,
     pub(crate) turned_away: TurnedAway,
     pub(crate) purges: Purges,
     pub(crate) wrong_secrets: WrongSecrets,
@@ -87,6 +89,7 @@ impl Proxy {
             uses: Uses::default(),
             losses: Losses::default(),
             fates: Arc::default(),
+            tap: OnceLock::new(),
             background: Background::default(),
             access_log: ArcSwapOption::empty(),
             log_format: AtomicU8::new(NO_LOG),
@@ -147,6 +150,16 @@ impl Proxy {
         let format = access_log.as_ref().map_or(NO_LOG, |log| log.format() as u8);
         self.log_format.store(format, Ordering::Relaxed);
         self.access_log.store(access_log);
+    }
+
+    /// Where samples of exchanges go. To be called before there are workers, and once; without it there are no samples.
+    pub fn sample_to(&self, tap: Arc<Tap>) {
+        let _ = self.tap.set(tap);
+    }
+
+    /// The tap, which may be off.
+    pub(crate) fn tap(&self) -> &Arc<Tap> {
+        self.tap.get_or_init(|| Arc::new(Tap::off()))
     }
 
     /// How a line is to look that is begun now, where there is a log.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use larder_observe::WorkerMetrics;
+use larder_observe::tap::Tap;
 use larder_origin::{Origin, SetupError};
 use larder_store::HotCache;
 use tokio::sync::Notify;
@@ -25,6 +26,8 @@ pub struct Prepared(Arc<WorkerPlan>);
 pub struct Worker {
     pub(crate) proxy: Arc<Proxy>,
     pub(crate) metrics: Arc<WorkerMetrics>,
+    /// Where samples of exchanges go.
+    pub(crate) tap: Arc<Tap>,
     pub(crate) index: usize,
     pub(crate) worker_plan: ArcSwap<WorkerPlan>,
     /// Its own handles of what it is asked for most.
@@ -52,6 +55,7 @@ impl Worker {
         Ok(Self {
             proxy: Arc::clone(proxy),
             metrics: proxy.metrics.worker(index),
+            tap: Arc::clone(proxy.tap()),
             index,
             worker_plan: ArcSwap::from_pointee(worker_plan),
             hot: HotCache::new(proxy.metrics.workers()),

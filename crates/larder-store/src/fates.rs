@@ -1,4 +1,4 @@
-//! What became of URLs that are not stored any more, or never were: for whoever asks why a request found nothing.
+//! What became of URLs that are not stored any more, or never were: the reason why a request found nothing.
 //!
 //! In: the hash of a URL, and what happened to it: a response was evicted, purged, invalidated, or was not stored. Out: the last that
 //! happened. One table for all stores of a process, of a fixed size. Each URL has one place, which it shares with others: the
@@ -23,7 +23,7 @@ const MINUTES: u64 = (1 << MINUTE_BITS) - 1;
 pub enum Fate {
     /// A response was stored.
     Stored,
-    /// A response left memory for want of room, or because its key had too many variants.
+    /// A response left memory for want of room, or its body went with what it lay in on a disk.
     Evicted,
     /// A response left memory because it was not asked for.
     Idle,
@@ -86,7 +86,7 @@ impl Fates {
         (url >> PLACE_BITS) & ((1 << TAG_BITS) - 1)
     }
 
-    /// Tells the time, which is monotonic. Whoever notes something is not asked for it: stores have no clock.
+    /// Tells the time, which is monotonic, for what is noted from now on: stores have no clock. To be called every second.
     pub fn tell_time(&self, now: Duration) {
         let minute = (now.as_secs() / 60) & MINUTES;
         self.minute.store(minute as u32, Ordering::Relaxed);
@@ -102,11 +102,11 @@ impl Fates {
         }
     }
 
-    /// What has become of it, and how long ago, to the minute. `None` where nothing is known: it is new, or others have taken its place.
+    /// What has become of it, and how long ago, to the minute; after two years that begins again. `None` where nothing is known: it is new, or others have taken its place.
     pub fn of(&self, url: u64, now: Duration) -> Option<(Fate, Duration)> {
         let word = self.place(url)?.load(Ordering::Relaxed);
         let fate = Fate::of((word >> MINUTE_BITS) as u8)?;
-        let minutes = (now.as_secs() / 60).saturating_sub(word & MINUTES);
+        let minutes = (now.as_secs() / 60).wrapping_sub(word & MINUTES) & MINUTES;
         (word >> (FATE_BITS + MINUTE_BITS) == Self::tag(url))
             .then_some((fate, Duration::from_secs(minutes * 60)))
     }
@@ -136,6 +136,18 @@ mod tests {
             fates.note(url, fate);
             let now = Duration::from_secs(minute as u64 * 60 + 600);
             assert_eq!(fates.of(url, now), Some((fate, Duration::from_secs(600))));
+        }
+    }
+
+    #[test]
+    fn the_time_is_that_of_a_clock_that_began_long_ago_and_goes_round() {
+        let (fates, url) = (Fates::default(), 5);
+        // Minutes since 1970, and the last before they begin again.
+        for minute in [29_930_195_u64, (29 << MINUTE_BITS) - 1] {
+            fates.tell_time(Duration::from_secs(minute * 60));
+            fates.note(url, Fate::Purged);
+            let now = Duration::from_secs((minute + 3) * 60 + 1);
+            assert_eq!(fates.of(url, now), Some((Fate::Purged, Duration::from_secs(180))));
         }
     }
 

@@ -31,6 +31,9 @@ pub(crate) enum Deed {
     Fleet,
     Purges,
     PurgeOf,
+    Requests,
+    Events,
+    Live,
     Purge(PurgeApi),
 }
 

@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use super::line::{Action, Class};
 use super::table::ENDPOINTS;
+use larder_observe::watch::SAMPLE_KEYS;
 
 /// The page at `/`.
 pub(crate) fn index_html() -> String {
@@ -77,6 +78,13 @@ pub fn api_markdown() -> String {
     for endpoint in ENDPOINTS {
         let _ = write!(page, "\n## `{}`\n", endpoint.path);
         endpoint.actions.iter().for_each(|action| describe(action, &mut page));
+    }
+    page.push_str(
+        "\n## A request\n\nThe members of a request in `/api/v1/requests` and `/api/v1/live`. One without a value is left out. Most of them are \
+         fields of\n[filters](filter.md) as well.\n\n| member | form | meaning |\n|---|---|---|\n",
+    );
+    for key in SAMPLE_KEYS {
+        let _ = writeln!(page, "| `{}` | {} | {} |", key.name, key.form, key.meaning);
     }
     page
 }

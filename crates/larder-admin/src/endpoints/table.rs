@@ -24,6 +24,9 @@ const PURGE_ERRORS: &[(u16, &str)] = &[
     (503, "the purge is in force, but a disk or a member of the fleet has not confirmed it"),
 ];
 
+const LIVE_ERRORS: &[(u16, &str)] =
+    &[(400, "the filter or a parameter cannot be read; `column` says where in the filter")];
+
 /// Everything that is answered.
 pub(crate) static ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -72,7 +75,7 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
             methods: GET,
             class: Class::Looks,
             parameters: &[],
-            purpose: "Shows figures by site, store and origin, with latencies.",
+            purpose: "Shows figures by site, rule, store and origin, with latencies.",
             answer: "JSON.",
             errors: &[],
             command: Some("larder stats"),
@@ -162,6 +165,61 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
                 command: Some("larder rm"),
             },
         ],
+    },
+    Endpoint {
+        path: "/api/v1/requests",
+        actions: &[Action {
+            deed: Deed::Requests,
+            methods: GET,
+            class: Class::Looks,
+            parameters: &[
+                Parameter { name: "where", about: "[A filter](filter.md); all requests without it." },
+                Parameter {
+                    name: "limit",
+                    about: "The most that the answer has: up to 1000, 100 by default.",
+                },
+            ],
+            purpose: "Shows requests that are remembered, newest first.",
+            answer: "JSON: `requests`, each with [these members](#a-request). Of the last 4096 samples, those that the filter takes.",
+            errors: LIVE_ERRORS,
+            command: Some("larder log --recent"),
+        }],
+    },
+    Endpoint {
+        path: "/api/v1/events",
+        actions: &[Action {
+            deed: Deed::Events,
+            methods: GET,
+            class: Class::Looks,
+            parameters: &[],
+            purpose: "Shows what happened to larder itself, newest first: reloads, and its own messages.",
+            answer: "JSON: `events`, each with `at` (seconds since 1970), `kind`, `subject` and `text`; the last 256.",
+            errors: &[],
+            command: None,
+        }],
+    },
+    Endpoint {
+        path: "/api/v1/live",
+        actions: &[Action {
+            deed: Deed::Live,
+            methods: &["GET"],
+            class: Class::Looks,
+            parameters: &[
+                Parameter { name: "requests", about: "[A filter](filter.md); all requests without it." },
+                Parameter {
+                    name: "all",
+                    about: "`true` leaves out nothing, up to 20 000 requests a second and worker. Without it, a stream has a sample: at most 100 a second, of hits one in 64.",
+                },
+                Parameter { name: "recent", about: "Begins with so many remembered requests, up to 1000." },
+            ],
+            purpose: "Streams requests as they happen.",
+            answer: "`text/event-stream`, as `EventSource` reads it: `request` with [a request](#a-request), `event` with an event, `skipped` with the number of requests that were left out, `too-slow` before the end of a stream that was not read for ten seconds. A comment comes every 15 s.",
+            errors: &[
+                (400, "the filter or a parameter cannot be read; `column` says where in the filter"),
+                (503, "32 streams are open already"),
+            ],
+            command: Some("larder log"),
+        }],
     },
     Endpoint {
         path: "/api/v1/purges",

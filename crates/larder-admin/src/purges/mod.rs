@@ -130,16 +130,16 @@ pub(crate) fn with_receipt(mut response: Response, receipt: &PurgeReceipt) -> Re
     response
 }
 
-/// Whether a page of another site cannot have made a browser send this change.
-pub(crate) fn may_change(head: &RequestHead, is_own_host: impl Fn(&str) -> bool) -> bool {
+/// Whether a page of another site cannot have made a browser send this change: one of this address has its host and port as origin.
+pub(crate) fn may_change(head: &RequestHead) -> bool {
     let fields = &head.fields;
-    let from_elsewhere = fields.get_all(ORIGIN).iter().any(|origin| {
-        let host = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
-        let host = host.map(|(_, rest)| rest.split([':', '/']).next().unwrap_or_default());
-        !host.is_some_and(&is_own_host)
-    });
+    let is_own = |origin: &HeaderValue| {
+        let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+        origin.is_some_and(|(_, authority)| authority.eq_ignore_ascii_case(head.authority.as_str()))
+    };
     let has_token = fields.contains_key(AUTHORIZATION) || fields.contains_key(FASTLY_KEY);
-    !from_elsewhere && (head.method == Method::DELETE || is_json(fields) || has_token)
+    fields.get_all(ORIGIN).iter().all(is_own)
+        && (head.method == Method::DELETE || is_json(fields) || has_token)
 }
 
 fn is_json(fields: &HeaderMap) -> bool {

@@ -18,11 +18,14 @@ use larder_http::body::Body;
 use larder_http::message::{Peer, Scheme};
 use larder_http::target::Target;
 use larder_http::time::WallTime;
+use larder_observe::tap::Tap;
+use larder_observe::watch::{Watch, WatchSettings};
 use larder_observe::{Metrics, Vocabulary};
 
 struct Running {
     health: Health,
-    metrics: Metrics,
+    metrics: Arc<Metrics>,
+    watch: Option<Watch>,
 }
 
 impl Larder for Running {
@@ -32,6 +35,10 @@ impl Larder for Running {
 
     fn expose(&self, out: &mut Exposition) {
         self.metrics.expose(out);
+    }
+
+    fn watch(&self) -> Option<&Watch> {
+        self.watch.as_ref()
     }
 
     fn stats(&self) -> Stats {
@@ -111,8 +118,9 @@ fn admin(health: Health, token: Option<&str>) -> Admin {
 }
 
 fn guarded(health: Health, guard: Guard, clock: Clock) -> Admin {
-    let metrics = Metrics::new(1, Vocabulary::default(), WallTime(0), "1.2.3");
-    Admin::new(Arc::new(Running { health, metrics }), guard, clock)
+    let metrics = Arc::new(Metrics::new(1, Vocabulary::default(), WallTime(0), "1.2.3"));
+    let watch = Watch::new(Arc::clone(&metrics), Arc::new(Tap::off()), WatchSettings::default());
+    Admin::new(Arc::new(Running { health, metrics, watch: Some(watch) }), guard, clock)
 }
 
 const LOCAL: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);

@@ -37,10 +37,16 @@ pub(crate) fn check(config: &Config, table: &Table, reading: &mut Reading<'_>) {
         let problem = reading.problem(&place, &admin_at, format!("{admin} is taken by listen ({other})"));
         reading.refuse(problem.hint("give the admin interface an address of its own, or admin = false"));
     }
+    let has_token = matches!(table.get("admin").map(|node| &node.value), Some(Value::Table(admin)) if admin.get("token").is_some());
+    if !has_token && !config.admin.hosts.is_empty() {
+        let said = "there are hosts, for a site in front of the admin address, and there is no token";
+        let problem = reading.problem(&place, &admin_at, said);
+        reading.refuse(problem.hint("set token in [admin]: a site forwards requests of any client"));
+        return;
+    }
     if admin.ip().to_canonical().is_loopback() {
         return;
     }
-    let has_token = matches!(table.get("admin").map(|node| &node.value), Some(Value::Table(admin)) if admin.get("token").is_some());
     if !has_token {
         let said = format!("{admin} can be reached from other machines, and there is no token");
         let problem = reading.problem(&place, &admin_at, said);

@@ -406,6 +406,16 @@ fn a_key_that_has_moved_says_where_to() {
 }
 
 #[test]
+fn names_of_the_admin_address_need_a_token() {
+    check_top(
+        "admin.hosts = [\"cache1.internal\"]",
+        "larder.toml:1:1: admin.address: there are hosts, for a site in front of the admin address, and there is no token\n  \
+         hint: set token in [admin]: a site forwards requests of any client",
+    );
+    good(&format!("admin.hosts = [\"cache1.internal\"]\nadmin.token = \"0123456789abcdef\"\n{SITE}"));
+}
+
+#[test]
 fn a_token_to_look_stands_beside_one_to_purge() {
     check_top(
         "admin.view_token = \"0123456789abcdef\"",

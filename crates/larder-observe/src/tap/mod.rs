@@ -9,6 +9,7 @@
 //! Deliberately absent: a clock, what becomes of samples, and what of them may be kept.
 
 mod chance;
+mod pending;
 mod record;
 
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use chance::{Chance, Rates};
 use record::Buffer;
 
 pub use chance::Weight;
+pub use pending::{PendingSample, SampleEnd};
 pub use record::{SampleHead, SampleTexts};
 
 /// Values of [`Tap::mode`]; above `ON`, so many ask for all.

@@ -107,7 +107,9 @@ pub struct SampleTexts<'a> {
 }
 
 impl<'a> SampleTexts<'a> {
-    fn cut(&self) -> [&'a [u8]; TEXTS] {
+    pub(super) const COUNT: usize = TEXTS;
+
+    pub(super) fn cut(&self) -> [&'a [u8]; TEXTS] {
         let cut = |text: &'a [u8], bytes_max: usize| text.get(..bytes_max).unwrap_or(text);
         [
             cut(self.method, 32),
@@ -119,9 +121,21 @@ impl<'a> SampleTexts<'a> {
         ]
     }
 
+    /// Texts that lie one behind the other.
+    pub(super) fn of_lengths(mut rest: &'a [u8], lengths: [u16; TEXTS]) -> Self {
+        Self::from_cut(lengths.map(|length| take(&mut rest, length)))
+    }
+
     fn from_cut([method, host, target, user_agent, referer, content_type]: [&'a [u8]; TEXTS]) -> Self {
         Self { method, host, target, user_agent, referer, content_type }
     }
+}
+
+/// So many bytes from the front.
+fn take<'a>(rest: &mut &'a [u8], length: u16) -> &'a [u8] {
+    let (text, behind) = rest.split_at_checked(usize::from(length)).unwrap_or((*rest, &[]));
+    *rest = behind;
+    text
 }
 
 #[derive(Debug)]
@@ -172,11 +186,7 @@ impl Buffer {
     pub(super) fn take(&mut self, mut each: impl FnMut(SampleHead, SampleTexts<'_>)) {
         let mut rest: &[u8] = &self.texts;
         for Record { head, lengths } in self.records.drain(..) {
-            let texts = lengths.map(|length| {
-                let (text, behind) = rest.split_at_checked(usize::from(length)).unwrap_or((rest, &[]));
-                rest = behind;
-                text
-            });
+            let texts = lengths.map(|length| take(&mut rest, length));
             each(head, SampleTexts::from_cut(texts));
         }
         self.texts.clear();

@@ -131,6 +131,8 @@ impl Watch {
             let place = self.place(head.rule);
             batch.push(Arc::new(making.sample(head, &texts, place, settings)));
         });
+        // Each worker's lie one behind the other.
+        batch.sort_by_key(|sample| sample.head().time);
         self.samples.fetch_add(batch.len() as u64, Ordering::Relaxed);
         {
             let mut recent = self.recent.lock();

@@ -99,6 +99,11 @@ impl Under {
         Self { responses: whole, hit_for_miss }
     }
 
+    /// Whether nothing lies there.
+    pub(super) fn is_empty(&self) -> bool {
+        self.responses.is_empty()
+    }
+
     /// The whole response that the request selects, and that fits it best.
     pub(super) fn selected(&self) -> Option<&larder_store::StoredResponse> {
         self.selected_in().map(|(response, _)| &**response)
@@ -159,7 +164,7 @@ impl Under {
             stores: walk.looked_through(),
             responses: self.responses.iter().map(told).collect(),
             hit_for_miss: self.hit_for_miss,
-            before: self.responses.is_empty().then(|| before(walk, key)),
+            before: self.is_empty().then(|| before(walk, key)),
             records: Vec::new(),
             last_purge: walk.last_purge(key, self.responses.iter().map(|lying| &*lying.response)),
         }

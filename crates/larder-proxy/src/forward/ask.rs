@@ -50,7 +50,7 @@ pub(crate) fn ask(
                 let times = ExchangeTimes { request: wanted.later(on_the_way), response };
                 worker.metrics.origin_answered(choice.id, rule, times.delay());
                 fetch::complete(&mut answer.fields, times.response);
-                (told(choice, &answer, times), Ok((answer, times)))
+                (told(choice, &answer, begun.elapsed()), Ok((answer, times)))
             }
             Err(error) => {
                 worker.proxy.complain(&choice.settings.name, &error);
@@ -68,13 +68,13 @@ pub(crate) fn ask(
 }
 
 /// How it went where an answer came.
-fn told(choice: &OriginChoice, answer: &OriginResponse, times: ExchangeTimes) -> Fetched {
+fn told(choice: &OriginChoice, answer: &OriginResponse, took: Duration) -> Fetched {
     Fetched {
         origin: Arc::clone(&choice.name),
         server: Some(Arc::clone(&answer.server)),
         attempts: answer.attempts,
         is_reused: answer.reused,
-        took: times.delay(),
+        took,
         queue: answer.timing.queue,
         connect: answer.timing.connect,
         first_byte: Some(answer.timing.first_byte),

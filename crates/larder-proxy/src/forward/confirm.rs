@@ -55,6 +55,7 @@ pub(super) fn confirm(
             }
             if !kept {
                 worker.metrics.not_stored(task.settings.rule_id, &NotStored::NoRoom);
+                worker.proxy.note_not_stored(&key, NotStored::NoRoom);
             }
             let shareable = renewed.head.freshness.is_shareable();
             let policy = &task.settings.policy;
@@ -70,6 +71,9 @@ pub(super) fn confirm(
         }
         Updated::NoLongerStorable { fields, reason } => {
             worker.metrics.not_stored(task.settings.rule_id, &NotStored::Rule(reason));
+            if !reason.lies_in_request() {
+                worker.proxy.note_not_stored(&key, NotStored::Rule(reason));
+            }
             if selected && !reason.lies_in_request() {
                 task.settings.remove_all_for(&key, stored, request);
             }

@@ -193,7 +193,9 @@ fn land<'a>(
         Storability::NotStorable(reason) => {
             let why = NotStored::Rule(reason);
             worker.metrics.not_stored(settings.rule_id, &why);
-            worker.proxy.note_not_stored(guard.key(), why);
+            if !reason.lies_in_request() {
+                worker.proxy.note_not_stored(guard.key(), why);
+            }
             let kept = Kept::Nothing(reason);
             if reason.outdates(answer.status) {
                 end_before((settings, before.as_ref()), guard, None);

@@ -33,7 +33,7 @@ mod tags;
 use std::borrow::Cow;
 
 use larder_cache::{StoredHead, Verdict};
-use larder_store::{CacheKey, StoredResponse};
+use larder_store::{CacheKey, Fate, StoredResponse};
 
 pub use base::InvalidationKind;
 pub(crate) use base::{UnderWay, invalidate};
@@ -252,6 +252,17 @@ impl<'a> Judge<'a> {
 
     fn is_new_enough(&self, number: u64) -> bool {
         self.arrived.is_some_and(|arrived| number >= arrived)
+    }
+}
+
+/// What becomes of a URL whose response goes at this verdict, because it cannot be used.
+pub(crate) fn fate(verdict: Verdict) -> Fate {
+    match verdict {
+        Verdict::Gone => Fate::Purged,
+        // Its body is not there any more.
+        Verdict::Good | Verdict::Soft { .. } | Verdict::Invalid { .. } => Fate::Evicted,
+        // Nothing is known to have ended it.
+        Verdict::Unproven => Fate::Stored,
     }
 }
 

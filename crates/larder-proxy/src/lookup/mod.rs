@@ -23,12 +23,10 @@ use larder_http::fields::range::RangeField;
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
 use larder_store::streaming::are_whole_pieces;
-use larder_store::{
-    CacheKey, Fate, Held, HotCache, Recalled, RefreshFailure, Selection, Store, StoredResponse,
-};
+use larder_store::{CacheKey, Held, HotCache, Recalled, RefreshFailure, Selection, Store, StoredResponse};
 use smallvec::SmallVec;
 
-use crate::invalidation::{Forgotten, Judge};
+use crate::invalidation::{self, Forgotten, Judge};
 use crate::settings::RuleSettings;
 use file::FileLookup;
 pub(crate) use file::file_of;
@@ -313,12 +311,7 @@ impl Lookup<'_> {
                     }
                     verdict => {
                         self.disown(store, &stored, verdict);
-                        let why = match verdict {
-                            Verdict::Good => Fate::Evicted,
-                            Verdict::Gone | Verdict::Soft { .. } => Fate::Purged,
-                            Verdict::Invalid { .. } | Verdict::Unproven => Fate::Invalidated,
-                        };
-                        store.remove_unusable(self.key, &stored, why);
+                        store.remove_unusable(self.key, &stored, invalidation::fate(verdict));
                         continue;
                     }
                 },
@@ -383,7 +376,8 @@ impl Lookup<'_> {
                 let filed = file::look_waiting(self.rule, store, self.request, now).await;
                 if matches!(filed, FileLookup::Found(_) | FileLookup::ByHand(_)) {
                     let found = self.look_up_beside_files(store, filed, now);
-                    return Some((self.dated(found), HitSource::File));
+                    // What memory has may be newer: where it lies, its body says.
+                    return Some((self.dated(found), HitSource::Memory));
                 }
             } else if self.recall_from(store, now).await == Recalled::Something {
                 let from = if store.asks_anew() { HitSource::Remote } else { HitSource::Disk };

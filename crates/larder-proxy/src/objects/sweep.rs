@@ -20,7 +20,7 @@ use larder_http::target::Target;
 use larder_store::Store;
 use larder_store::walk::Met;
 
-use crate::invalidation::StoreWalk;
+use crate::invalidation::{self, StoreWalk};
 use crate::proxy::Proxy;
 use crate::purges::{Schedule, Uncounted};
 use crate::worker::Worker;
@@ -81,7 +81,7 @@ impl Proxy {
                 }
                 return;
             }
-            store.remove_purged(key, response);
+            store.remove_for(key, response, invalidation::fate(verdict));
             if let Some(number) = cause {
                 self.purges.removed(number);
             }
@@ -94,6 +94,7 @@ impl Worker {
     /// second; does not wait.
     pub fn sweep_purged(self: &Arc<Self>) {
         let proxy = &self.proxy;
+        proxy.fates.tell_time(proxy.clock.now().monotonic);
         let is_sweep_due = proxy.sweeps.last.try_lock().is_some_and(|last| proxy.is_sweep_due(*last));
         if is_sweep_due {
             let (worker, stores) = (Arc::downgrade(self), proxy.reach.stores());
@@ -150,6 +151,7 @@ impl Worker {
             }
             return false;
         }
+        proxy.fates.note(met.key.hash(), invalidation::fate(verdict));
         if let Some(number) = cause {
             proxy.purges.removed(number);
         }

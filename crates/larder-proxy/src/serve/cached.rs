@@ -258,7 +258,8 @@ impl<'a> CachedRequest<'a> {
                 Step::Wait(Waiting { follower, miss, began: now, since, collapsed: true, alone })
             }
             (Next::Outlast, Role::After(follower)) => Step::Outlast(follower, now),
-            (Next::Fail(failure), _) => failed(&miss, failure),
+            // It neither asked nor waits.
+            (Next::Fail(failure), _) => failed(Outcome::Own, failure, false),
             _ => Step::Look,
         }
     }
@@ -339,7 +340,6 @@ impl<'a> CachedRequest<'a> {
             self.note_wait(began);
         }
         if let Some(outcome) = &outcome {
-            self.exchange.fetched = follower.fetched();
             self.begin_versions(outcome);
             if matches!(outcome, FlightOutcome::FetchedElsewhere) {
                 self.from_others = Some(ELSEWHERE);
@@ -350,10 +350,13 @@ impl<'a> CachedRequest<'a> {
             Some(outcome) => take(&self.context, self.exchange, &waiting, outcome, collapsed),
             None => Err(WaitResult::TooLate),
         };
+        if taken.is_ok() {
+            self.exchange.fetched = follower.fetched();
+        }
         let result = taken.as_ref().err().copied().unwrap_or(WaitResult::Answers);
         match (self.decide(&Facts::Ended(result)), taken) {
             (Next::Answer, Ok(reply)) => self.answer(reply, &miss),
-            (Next::Fail(failure), _) => failed(&miss, failure),
+            (Next::Fail(failure), _) => failed(Outcome::Forwarded(miss.forward), failure, collapsed),
             _ => Step::Look,
         }
     }
@@ -389,8 +392,10 @@ impl<'a> CachedRequest<'a> {
     }
 }
 
-fn failed(miss: &Miss, failure: Failure) -> Step {
-    Step::Reply(Box::new(reply::failed(Outcome::Forwarded(miss.forward), failure)))
+fn failed(outcome: Outcome, failure: Failure, collapsed: bool) -> Step {
+    let mut reply = reply::failed(outcome, failure);
+    reply.status.collapsed = collapsed;
+    Step::Reply(Box::new(reply))
 }
 
 /// Waits for a flight's outcome, passing on interim responses; with `patience` for so long, and then for its turn to go

@@ -17,7 +17,7 @@ use larder_http::message::{Peer, RequestHead, Response, ResponseHead};
 use larder_observe::{LogRecord, Served};
 
 use super::content;
-use crate::exchange::tell_head;
+use crate::exchange::{sample_own, tell_head};
 use crate::plan::Plan;
 use crate::purge::{self, PurgeAnswer, PurgeRequest, Reading, Wanted};
 use crate::purges::access::{Access, Admitted, AskedSite, Asking, admit};
@@ -254,11 +254,13 @@ impl AskingPeer {
             let mut record = LogRecord::new(started.wall, self.client());
             record.status = response.head.status;
             record.cache_status = Some(&status);
+            record.rule = self.own.map(|own| &plan.router.at(own).settings.otherwise.logged);
             tell_head(&self.head, &self.head.target, &mut record);
             Logged { line: record.line(format), stored: false, storing: None, page: None }
         });
+        let sample = sample_own(worker, &self.head, (started, self.client()), (response, &status));
         response.head.cache_status = Some(status);
-        Receipt(Some(Account { counted, started, served: Served::Local, log }))
+        Receipt(Some(Account { counted, started, served: Served::Local, log, sample }))
     }
 
     fn client(&self) -> IpAddr {

@@ -10,7 +10,7 @@ use larder_http::fields::cache_status::{CacheStatus, Outcome, RequestResult};
 use larder_http::message::{RequestHead, Response};
 use larder_observe::{LogRecord, Served};
 
-use crate::exchange::tell_head;
+use crate::exchange::{sample_own, tell_head};
 use crate::failure::Failure;
 use crate::receipt::{Account, Logged, Receipt};
 use crate::respond;
@@ -35,6 +35,7 @@ pub(super) fn answer(
         tell_head(head, &head.target, &mut record);
         Logged { line: record.line(format), stored: false, storing: None, page: None }
     });
+    let sample = sample_own(worker, head, (started, client), (&response, &status));
     response.head.cache_status = Some(status);
-    (response, Receipt(Some(Account { counted, started, served: Served::Local, log })))
+    (response, Receipt(Some(Account { counted, started, served: Served::Local, log, sample })))
 }

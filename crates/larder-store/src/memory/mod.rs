@@ -374,12 +374,14 @@ impl MemoryStore {
         replaced.is_some()
     }
 
-    /// Takes one response out of the index, where it still is.
-    pub fn remove(&self, key: &CacheKey, response: &Arc<StoredResponse>) {
+    /// Takes one response out of the index, where it still is, and says whether it was.
+    pub fn remove(&self, key: &CacheKey, response: &Arc<StoredResponse>) -> bool {
         let mut dropped = Vec::new();
         let is_it = |item: &Item| item.response().is_some_and(|other| other.is_same(response));
         self.counted(key.hash()).change(|shard| shard.remove(key, is_it, &mut dropped));
+        let was_there = !dropped.is_empty();
         self.let_go(dropped, None);
+        was_there
     }
 
     /// Takes the responses under `key` for which `which` holds out of the index. Calls `which` under the shard's lock.

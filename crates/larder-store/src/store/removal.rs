@@ -14,30 +14,34 @@ use crate::key::CacheKey;
 use crate::stored::StoredResponse;
 
 impl Store {
-    /// Takes one response out of the index, where it still is.
-    pub fn remove(&self, key: &CacheKey, response: &Arc<StoredResponse>) {
+    /// Takes one response out of the index, where it still is. Says whether memory had it.
+    pub fn remove(&self, key: &CacheKey, response: &Arc<StoredResponse>) -> bool {
         // What lies behind memory first: what is recalled meanwhile finds that it is not there any more. What is before it last:
         // what is in memory still may be on its way there.
         let (first, behind): (Vec<_>, Vec<_>) = self.tiers.iter().partition(|tier| tier.is_before_memory());
         behind.into_iter().for_each(|tier| tier.forget(key, response.identity()));
-        self.memory.remove(key, response);
+        let was_there = self.memory.remove(key, response);
         first.into_iter().for_each(|tier| tier.forget(key, response.identity()));
+        was_there
     }
 
     /// Takes one response out that a look found and cannot use. Where its body is not where it was on its disks any more, out of
     /// memory alone: if it was in use it lies elsewhere there now, and the disks know where. `why` is what becomes of its URL by that.
     pub fn remove_unusable(&self, key: &CacheKey, response: &Arc<StoredResponse>, why: Fate) {
-        self.memory.note(key.hash(), why);
-        match response.body.has_moved() {
+        let was_there = match response.body.has_moved() {
             true => self.memory.remove(key, response),
             false => self.remove(key, response),
+        };
+        if was_there {
+            self.memory.note(key.hash(), why);
         }
     }
 
-    /// Takes out what a purge has ended.
-    pub fn remove_purged(&self, key: &CacheKey, response: &Arc<StoredResponse>) {
-        self.memory.note(key.hash(), Fate::Purged);
-        self.remove(key, response);
+    /// Takes one response out. `why` is what becomes of its URL by that.
+    pub fn remove_for(&self, key: &CacheKey, response: &Arc<StoredResponse>, why: Fate) {
+        if self.remove(key, response) {
+            self.memory.note(key.hash(), why);
+        }
     }
 
     /// What the tiers have of the identity of `response` goes: it lies elsewhere now, or nowhere.
@@ -77,7 +81,7 @@ impl Store {
         self.take_out(key, number, false)
     }
 
-    /// The same for a purge: whoever asks for it waits until the tiers confirm it, and says so where they do not.
+    /// The same for a purge: its sender waits until the tiers confirm it, and is told where they do not.
     pub fn purge(&self, key: &CacheKey, number: u64) -> u64 {
         self.take_out(key, number, true)
     }

@@ -14,6 +14,7 @@ use larder_admin::{
 use larder_config::{Cidr, Config, Secret};
 use larder_http::time::Clock;
 use larder_listen::{Drain, Metrics as ListenMetrics, Settings, Slots};
+use larder_observe::watch::{Event, Watch};
 use larder_observe::{AccessLog, Diagnostics, Exposition, Kind, Metrics, family};
 use larder_origin::{OriginError, ServerReport};
 use larder_proxy::explain::{ExplainError, Question};
@@ -46,6 +47,8 @@ pub struct Insight {
     /// What a reload changes; held for the length of a look.
     view: RwLock<View>,
     fleet: Option<Arc<Fleet>>,
+    /// What is seen of requests, where the admin address shows it.
+    watch: Option<Arc<Watch>>,
 }
 
 /// Values of stores, by the store's name.
@@ -74,7 +77,31 @@ impl Insight {
         slots: Arc<Slots>,
     ) -> Self {
         let (draining, view) = (AtomicBool::new(false), RwLock::default());
-        Self { metrics, proxy, listening, clock, diagnostics, slots, draining, worker, view, fleet: None }
+        Self {
+            metrics,
+            proxy,
+            listening,
+            clock,
+            diagnostics,
+            slots,
+            draining,
+            worker,
+            view,
+            fleet: None,
+            watch: None,
+        }
+    }
+
+    /// The same, with what is seen of requests.
+    pub(super) fn watching(self, watch: Option<Arc<Watch>>) -> Self {
+        Self { watch, ..self }
+    }
+
+    /// Something happened to larder itself, for those who look on.
+    pub(super) fn tell(&self, kind: &'static str, text: String) {
+        if let Some(watch) = &self.watch {
+            watch.tell(Event { at: self.clock.now().wall, kind, subject: String::new(), text });
+        }
     }
 
     /// The same, in a fleet where there is one.
@@ -160,8 +187,15 @@ impl Larder for Insight {
         if is_degraded { Health::Degraded } else { Health::Ok }
     }
 
+    fn watch(&self) -> Option<&Watch> {
+        self.watch.as_deref()
+    }
+
     fn expose(&self, out: &mut Exposition) {
         self.metrics.expose(out);
+        if let Some(watch) = &self.watch {
+            watch.expose(out);
+        }
         let view = self.view.read();
         let usages: Vec<_> = view.stores.iter().map(|(name, store)| (name, store.usage())).collect();
         let tiers = [

@@ -33,6 +33,8 @@ use arc_swap::ArcSwap;
 use larder_config::{Checked, Config};
 use larder_http::time::Clock;
 use larder_listen::{Bound, Drain, Listener, Slots};
+use larder_observe::tap::Tap;
+use larder_observe::watch::{Watch, WatchSettings, WatchThread};
 use larder_observe::{AccessLog, AccessLogOptions, Diagnostics, Format, LogTarget, Metrics};
 use larder_proxy::{Plan, Proxy, Worker};
 use larder_remote::fleet::Fleet;
@@ -73,6 +75,8 @@ pub struct Server {
     shares: Shares,
     slots: Arc<Slots>,
     fleet: Option<Arc<Fleet>>,
+    /// Takes samples from the workers, until it is dropped.
+    _watching: Option<WatchThread>,
     /// The config that larder was started with shares responses, so the fleet does what that takes.
     shares_responses: bool,
 }
@@ -115,6 +119,12 @@ impl Server {
             env!("CARGO_PKG_VERSION"),
         ));
         let proxy = Proxy::new(clock.clone(), Arc::clone(&metrics), diagnostics.clone());
+        // Where nothing shows them, nothing is sampled.
+        let tap = config.admin.address.map(|_| Arc::new(Tap::new(count)));
+        let watch = tap.as_ref().map(|tap| {
+            proxy.sample_to(Arc::clone(tap));
+            Arc::new(Watch::new(Arc::clone(&metrics), Arc::clone(tap), WatchSettings::default()))
+        });
         let mut wiring =
             Wiring::new(Arc::clone(&metrics), clock.clone(), diagnostics.clone(), Arc::clone(proxy.reach()));
         let limit = Limit::raise();
@@ -156,7 +166,8 @@ impl Server {
             diagnostics.clone(),
             Arc::clone(&slots),
         );
-        let insight = Arc::new(insight.in_fleet(fleet.clone()));
+        let insight = Arc::new(insight.in_fleet(fleet.clone()).watching(watch.clone()));
+        let draining = watch.map(|watch| WatchThread::start(watch, clock.clone())).transpose()?;
         let mut server = Self {
             shares_responses: config.shares_responses(),
             proxy,
@@ -176,6 +187,7 @@ impl Server {
             shares,
             slots,
             fleet,
+            _watching: draining,
         };
         server.open_log()?;
         server.admin = server

@@ -33,6 +33,14 @@ impl Server {
     pub fn reload(&mut self, checked: Checked) -> Result<Postponed, ServerError> {
         let result = self.take_over(checked.config);
         self.metrics.config_reloaded(result.is_ok());
+        self.insight.tell(
+            "reload",
+            match &result {
+                Ok(postponed) if postponed.notes.is_empty() => "a new config is in force".to_owned(),
+                Ok(postponed) => format!("a new config is in force; {}", postponed.notes.join("; ")),
+                Err(error) => format!("the config before it stays in force: {error}"),
+            },
+        );
         result
     }
 
@@ -111,5 +119,6 @@ impl Server {
     /// Counts a reload whose config had errors.
     pub fn reload_refused(&self) {
         self.metrics.config_reloaded(false);
+        self.insight.tell("reload", "the config before it stays in force: the new one has errors".to_owned());
     }
 }

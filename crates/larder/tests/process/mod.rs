@@ -28,3 +28,4 @@ mod starting;
 mod sweeping;
 mod system_limits;
 mod warming;
+mod watching;

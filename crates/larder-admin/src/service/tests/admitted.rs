@@ -37,6 +37,9 @@ fn target(path: &str) -> String {
 #[test]
 fn every_line_of_the_table_is_answered_to_whom_it_says() {
     let admin = guarded(Health::Ok, tokens(), Clock::default());
+    // A stream has a timer.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let _entered = runtime.enter();
     for endpoint in ENDPOINTS {
         for action in endpoint.actions {
             for method in action.methods {
@@ -159,7 +162,8 @@ fn no_page_of_another_site_reads_the_api_or_purges() {
         ("sec-fetch-site", "none", "GET", "/api/v1/purges", 200),
         ("sec-fetch-site", "cross-site", "GET", "/", 200),
         ("origin", "https://evil.example", "DELETE", "/object?url=http://a/", 403),
-        ("origin", "http://127.0.0.1:8081", "DELETE", "/object?url=http://a/", 200),
+        ("origin", "http://127.0.0.1:8081", "DELETE", "/object?url=http://a/", 403),
+        ("origin", "http://127.0.0.1", "DELETE", "/object?url=http://a/", 200),
     ] {
         let mut head = head(method, "127.0.0.1", target);
         head.fields.insert(name, value.parse().unwrap());
@@ -213,5 +217,17 @@ fn a_browser_may_do_nothing_with_what_it_gets() {
         let is_stored = target.starts_with("/object");
         assert_eq!(field(&response, CONTENT_DISPOSITION), is_stored.then_some("attachment"), "{target}");
         assert!(field(&response, CONTENT_SECURITY_POLICY).is_some_and(|policy| !policy.contains("unsafe")));
+    }
+}
+
+#[test]
+fn a_larder_that_sees_nothing_of_requests_says_so() {
+    let metrics = Arc::new(Metrics::new(1, Vocabulary::default(), WallTime(0), "1.2.3"));
+    let running = Running { health: Health::Ok, metrics, watch: None };
+    let admin = Admin::new(Arc::new(running), Guard::default(), Clock::default());
+    for target in ["/api/v1/requests", "/api/v1/events", "/api/v1/live"] {
+        let answer = now(admin.asked(&head("GET", "127.0.0.1", target)));
+        assert_eq!(answer.head.status, StatusCode::NOT_FOUND, "{target}");
+        assert!(body(&answer).contains("\"error\":\"no-live\""), "{target}: {}", body(&answer));
     }
 }
