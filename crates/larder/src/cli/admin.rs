@@ -2,15 +2,15 @@
 //!
 //! In: where it is, its token, and a request. Out: its answer, or one sentence about what is in the way. Shared by all
 //! commands that ask a running larder, so that each takes the same options and says the same about them.
-//! Every wait has a limit.
+//! Every wait has a limit. A stream of events may go on for good, but not without a word.
 
 mod options;
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
-use http::{HeaderValue, Method, StatusCode};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
+use http::{HeaderValue, Method, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::handshake;
@@ -25,6 +25,12 @@ const CONNECT_TIME: Duration = Duration::from_secs(3);
 const ANSWER_TIME: Duration = Duration::from_secs(90);
 /// How long it may be silent within an answer.
 const SILENCE_TIME: Duration = Duration::from_secs(60);
+/// How long the head of a stream of events may take: it waits for no origin.
+const STREAM_HEAD_TIME: Duration = Duration::from_secs(10);
+/// How long such a stream may be silent: there is a comment in it every 15 s.
+const STREAM_SILENCE_TIME: Duration = Duration::from_secs(45);
+/// Its media type.
+const EVENT_STREAM: &str = "text/event-stream";
 /// The largest answer that is read as a whole.
 const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 
@@ -41,8 +47,8 @@ pub(super) enum AdminClientError {
     Off(String),
     #[error("no larder answers at {0}")]
     NotRunning(String, #[source] std::io::Error),
-    #[error("no answer from {0} within {limit} s", limit = ANSWER_TIME.as_secs())]
-    Time(String),
+    #[error("no answer from {0} within {limit} s", limit = .1.as_secs())]
+    Time(String, Duration),
     #[error("the exchange with {0} broke")]
     Exchange(String, #[source] Cause),
     #[error(
@@ -82,6 +88,15 @@ pub(super) struct Answer {
     what: &'static str,
     status: StatusCode,
     body: Incoming,
+    /// How long it may be silent.
+    silence: Duration,
+}
+
+/// What a request has beside its target.
+enum Wanted {
+    Answer,
+    AnswerTo(Bytes),
+    Events,
 }
 
 impl RunningLarder {
@@ -100,29 +115,49 @@ impl RunningLarder {
         target: &str,
         what: &'static str,
     ) -> Result<Answer, AdminClientError> {
-        let answer = self.answer(method, target, what, None).await?;
+        let (answer, _) = self.answer(method, target, what, Wanted::Answer).await?;
         match answer.status {
             StatusCode::OK => Ok(answer),
             _ => Err(answer.refusal(self.token.is_some()).await),
         }
     }
 
+    /// Asks for a stream of events, which may go on for as long as something comes.
+    ///
+    /// # Errors
+    /// As [`Self::ask`], or the answer is no such stream.
+    pub(super) async fn ask_for_events(
+        &self,
+        target: &str,
+        what: &'static str,
+    ) -> Result<Answer, AdminClientError> {
+        let (answer, is_stream) = self.answer(Method::GET, target, what, Wanted::Events).await?;
+        match answer.status {
+            StatusCode::OK if is_stream => Ok(Answer { silence: STREAM_SILENCE_TIME, ..answer }),
+            StatusCode::OK => Err(AdminClientError::NoLarder(answer.admin, what, answer.status)),
+            _ => Err(answer.refusal(self.token.is_some()).await),
+        }
+    }
+
+    /// The answer, and whether it is a stream of events.
     async fn answer(
         &self,
         method: Method,
         target: &str,
         what: &'static str,
-        json: Option<Bytes>,
-    ) -> Result<Answer, AdminClientError> {
+        wanted: Wanted,
+    ) -> Result<(Answer, bool), AdminClientError> {
         let Self { admin, token } = self;
-        match tokio::time::timeout(ANSWER_TIME, exchange(method, target, admin, token.as_deref(), json)).await
-        {
-            Ok(answered) => {
-                let (status, body) = answered?;
-                Ok(Answer { admin: admin.clone(), what, status, body })
-            }
-            Err(_) => Err(AdminClientError::Time(admin.clone())),
-        }
+        let limit = if let Wanted::Events = wanted { STREAM_HEAD_TIME } else { ANSWER_TIME };
+        let exchange = exchange(method, target, admin, token.as_deref(), wanted);
+        let Ok(answered) = tokio::time::timeout(limit, exchange).await else {
+            return Err(AdminClientError::Time(admin.clone(), limit));
+        };
+        let (head, body) = answered?.into_parts();
+        let media_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let is_stream = media_type.is_some_and(|value| value.starts_with(EVENT_STREAM));
+        let (admin, status, silence) = (admin.clone(), head.status, SILENCE_TIME);
+        Ok((Answer { admin, what, status, body, silence }, is_stream))
     }
 
     /// Posts JSON, and reads the answer: what larder says where it does that, with a status that `is_said` takes for a word of
@@ -137,7 +172,7 @@ impl RunningLarder {
         json: Bytes,
         is_said: impl Fn(StatusCode) -> bool,
     ) -> Result<(StatusCode, Bytes), AdminClientError> {
-        let answer = self.answer(Method::POST, target, what, Some(json)).await?;
+        let (answer, _) = self.answer(Method::POST, target, what, Wanted::AnswerTo(json)).await?;
         let status = answer.status;
         match status == StatusCode::OK || is_said(status) {
             true => Ok((status, answer.bytes().await?)),
@@ -174,18 +209,18 @@ impl Answer {
             Ok(read) => {
                 read.map(|read| read.to_bytes()).map_err(|error| AdminClientError::Exchange(admin, error))
             }
-            Err(_) => Err(AdminClientError::Time(admin)),
+            Err(_) => Err(AdminClientError::Time(admin, ANSWER_TIME)),
         }
     }
 
     /// The next bytes of it; `None` at its end.
     ///
     /// # Errors
-    /// It breaks off, or is silent for a minute.
+    /// It breaks off, or is silent for too long.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, AdminClientError> {
         loop {
             let broke = |error: Cause| AdminClientError::Exchange(self.admin.clone(), error);
-            let Ok(frame) = tokio::time::timeout(SILENCE_TIME, self.body.frame()).await else {
+            let Ok(frame) = tokio::time::timeout(self.silence, self.body.frame()).await else {
                 return Err(broke(std::io::Error::from(std::io::ErrorKind::TimedOut).into()));
             };
             match frame {
@@ -198,6 +233,11 @@ impl Answer {
                 }
             }
         }
+    }
+
+    /// That it cannot be read on.
+    pub(super) fn broke(&self, error: impl std::error::Error + Send + Sync + 'static) -> AdminClientError {
+        AdminClientError::Exchange(self.admin.clone(), error.into())
     }
 
     async fn refusal(self, had_token: bool) -> AdminClientError {
@@ -214,8 +254,8 @@ async fn exchange(
     target: &str,
     admin: &str,
     token: Option<&str>,
-    json: Option<Bytes>,
-) -> Result<(StatusCode, Incoming), AdminClientError> {
+    wanted: Wanted,
+) -> Result<Response<Incoming>, AdminClientError> {
     let not_running = |error| AdminClientError::NotRunning(admin.to_owned(), error);
     let broke = |error: Cause| AdminClientError::Exchange(admin.to_owned(), error);
     let stream = match tokio::time::timeout(CONNECT_TIME, TcpStream::connect(admin)).await {
@@ -233,12 +273,19 @@ async fn exchange(
         let shown = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| AdminClientError::Token)?;
         request = request.header(AUTHORIZATION, shown);
     }
-    if json.is_some() {
-        request = request.header(CONTENT_TYPE, "application/json");
-    }
-    let request = request.body(Full::new(json.unwrap_or_default())).map_err(|error| broke(error.into()))?;
-    let response = sender.send_request(request).await.map_err(|error| broke(error.into()))?;
-    Ok((response.status(), response.into_body()))
+    let content = match wanted {
+        Wanted::Answer => Bytes::new(),
+        Wanted::AnswerTo(json) => {
+            request = request.header(CONTENT_TYPE, "application/json");
+            json
+        }
+        Wanted::Events => {
+            request = request.header(ACCEPT, EVENT_STREAM);
+            Bytes::new()
+        }
+    };
+    let request = request.body(Full::new(content)).map_err(|error| broke(error.into()))?;
+    sender.send_request(request).await.map_err(|error| broke(error.into()))
 }
 
 /// Why an answer is not good.

@@ -14,6 +14,8 @@ pub(super) enum Ended {
     File(std::path::PathBuf, std::io::Error),
     /// The body is nothing for a terminal.
     NotText,
+    /// The larder does not show what happens now.
+    NoLiveView,
 }
 
 impl From<admin::AdminClientError> for Ended {
@@ -37,6 +39,13 @@ impl Ended {
             Self::NotText => {
                 say("larder: error: the body is not text, and is not written to a terminal");
                 say("  hint: -o FILE writes it to a file, -o - to the terminal all the same");
+                ExitCode::from(exit::FAILURE)
+            }
+            Self::NoLiveView => {
+                say(
+                    "larder: error: this larder has no live view: it is older than this command, or was started without an \
+                     admin address",
+                );
                 ExitCode::from(exit::FAILURE)
             }
         }

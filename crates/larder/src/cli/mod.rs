@@ -12,6 +12,7 @@ mod export;
 mod fleet;
 mod fsck;
 mod get;
+mod log;
 mod ls;
 mod misspelt;
 mod output;
@@ -60,6 +61,8 @@ enum Command {
     Warm(warm::WarmArguments),
     /// Write what a running larder has stored as a tree of files that any web server can serve
     Export(export::ExportArguments),
+    /// What happens now in a running larder: a line per request, as it comes
+    Log(log::LogArguments),
     /// The figures of a running larder: requests, stores, origins
     Stats(stats::StatsArguments),
     /// Read the directory of a disk that no larder has open: what is in it, and what is damaged
@@ -86,6 +89,7 @@ pub fn main() -> ExitCode {
         Command::Rm(arguments) => rm::rm(&arguments),
         Command::Warm(arguments) => warm::command(&arguments),
         Command::Export(arguments) => export::export(&arguments),
+        Command::Log(arguments) => log::log(&arguments),
         Command::Stats(arguments) => stats::stats(&arguments),
         Command::Fsck(arguments) => fsck::fsck(&arguments),
         Command::Demo(arguments) => demo::demo(&arguments),

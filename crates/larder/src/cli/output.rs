@@ -11,11 +11,19 @@ pub(crate) fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
-            c if c.is_control() => shown.extend(c.escape_default()),
+            c if c.is_control() || is_invisible(c) => shown.extend(c.escape_default()),
             c => shown.push(c),
         }
     }
     shown
+}
+
+/// Marks that order bidirectional text, separators of lines, and characters without width: with them a line reads as another.
+pub(super) const fn is_invisible(character: char) -> bool {
+    matches!(
+        character,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+    )
 }
 
 /// Writes to standard output. A reader that has seen enough, such as `head`, is no failure: false says to stop.

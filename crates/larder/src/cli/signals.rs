@@ -1,4 +1,4 @@
-//! Signals as events: TERM, INT and QUIT end, HUP reloads, USR1 reopens logs.
+//! Signals as events: TERM, INT and QUIT end a larder, HUP reloads it, USR1 reopens its logs; INT alone ends other commands.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -49,5 +49,12 @@ impl Signals {
             _ = self.hangup.recv() => Wish::Reload,
             _ = self.user.recv() => Wish::ReopenLogs,
         }
+    }
+}
+
+/// Waits for Ctrl-C. Where there is no handler to be had, the signal ends the process.
+pub(super) async fn interrupted() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
     }
 }

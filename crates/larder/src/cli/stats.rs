@@ -5,7 +5,7 @@
 
 mod figures;
 mod pages;
-mod rates;
+pub(super) mod rates;
 mod rules;
 
 use std::process::ExitCode;

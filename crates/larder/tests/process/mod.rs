@@ -16,6 +16,7 @@ mod keeping;
 mod keeping_files;
 mod keeping_invalidations;
 mod keeping_pages;
+mod log;
 mod logging;
 mod memory;
 mod messages;

@@ -22,7 +22,7 @@ const HEAD_EVERY: u64 = 20;
 const SHORTEST: Duration = Duration::from_millis(100);
 
 /// Reads an interval.
-pub(super) fn interval(text: &str) -> Result<Duration, String> {
+pub(in crate::cli) fn interval(text: &str) -> Result<Duration, String> {
     let read = larder_config::read_duration(text).map_err(|hint| match hint {
         Some(hint) => format!("expected a duration such as 1s, 500ms, 5m; {hint}"),
         None => "expected a duration such as 1s, 500ms, 5m".to_owned(),

@@ -21,6 +21,7 @@ use super::rate::Interval;
 use super::report::WarmReport;
 use super::through::ListenerAddress;
 use super::url::WarmUrl;
+use crate::cli::signals::interrupted;
 
 /// Bytes of a body that are read. larder stores the rest of a longer one without this client.
 const BODY_BYTES_MAX: u64 = 1 << 30;
@@ -103,13 +104,6 @@ pub(in crate::cli) async fn warm(urls: Vec<WarmUrl>, options: WarmOptions) -> Wa
     let counts = run.state.lock().counts.clone();
     progress.end(&counts, began.elapsed());
     WarmReport::new(&run.urls, counts, began.elapsed(), is_interrupted)
-}
-
-/// Waits for Ctrl-C. Where there is no handler to be had, the signal ends the process.
-async fn interrupted() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
-    }
 }
 
 fn resume_panic(error: JoinError) {
