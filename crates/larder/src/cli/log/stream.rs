@@ -146,6 +146,7 @@ mod tests {
         check("event: request\ndata: {\"a\":1}\n\n", &["request={\"a\":1}"]);
         check(": hello\n\nevent: a\ndata: 1\n: between\ndata: 2\n\n:\n\n", &["a=1\n2"]);
         check("event:a\rdata:1\r\rdata: 2\r\n\r\n", &["a=1", "message=2"]);
+        check("event: a\r\ndata: 1\r\ndata: 2\r\n\r\n", &["a=1\n2"]);
         check("\u{feff}data: 1\n\n\u{feff}data: 2\n\n", &["message=1"]);
         // A name without data is no event, and is not the next one's; unknown fields are left out.
         check("event: a\n\ndata: 1\n\n", &["message=1"]);
