@@ -201,6 +201,7 @@ impl Exchange {
                 Outcome::Hit | Outcome::Own => None,
             },
             before: self.told_before(Some(status)).map(|before| before.token()),
+            not_stored: status.detail.filter(|word| !is_hit && NotStored::TOKENS.contains(word)),
             collapse_wait: self.collapse_wait,
             fetched: of_origin.cloned(),
             ..sample_head(&self.asked.head, (self.started, self.asker.client), weight, (response, status))

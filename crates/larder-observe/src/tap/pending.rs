@@ -57,6 +57,8 @@ impl PendingSample {
         let Self(mut pending) = self;
         let SampleEnd { took, body_bytes, stored, not_stored } = end;
         if let Some(head) = pending.head.take() {
+            // What the head told is why, unless the body has another reason.
+            let not_stored = not_stored.or(head.not_stored);
             let head = SampleHead { took, body_bytes, stored, not_stored, ..head };
             tap.put(worker, head, &SampleTexts::of_lengths(&pending.texts, pending.lengths));
         }

@@ -56,6 +56,7 @@ async fn what_was_no_hit_is_remembered_with_the_reason_and_without_secrets() {
     );
     assert_eq!((&newest["server"], &newest["status"]), (&origin.url().into(), &200.into()), "{newest}");
     assert_eq!((&newest["rule"], &newest["stored"]), (&"(site)".into(), &false.into()), "{newest}");
+    assert_eq!(newest["not_stored"], "set-cookie", "{newest}");
     assert_eq!((&newest["client"], &newest["weight"]), (&"127.0.0.0/24".into(), &1.into()), "{newest}");
     let stored = remembered(&larder, "stored=true and path=/page", 1).await;
     assert_eq!(stored[0]["query"], "token=***&a=1", "{}", stored[0]);
