@@ -1,6 +1,6 @@
 //! Where the responses of a rule are: the store that a new one goes to, and the stores that may have one.
 //!
-//! In: a response's head, or a key. Out: stores of the rule, its own or one that a [`StoreRule`](crate::place::StoreRule)
+//! In: a response's head, or a key. Out: stores of the rule, its own or one that a [`StoreRule`]
 //! names. The first entry that matches decides.
 
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Filters: a fault has a place that there is, what is printed is read as an equal filter, and `not` before one turns it.
 //!
 //! The first line of an input is the filter; the rest are the facts of an exchange, a line for each. A text has its place in
-//! [`TEXTS`], an empty line is no fact. Numbers are the lengths of the lines.
+//! `TEXTS`, an empty line is no fact. Numbers are the lengths of the lines.
 
 use std::time::Duration;
 

@@ -192,7 +192,7 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
             methods: GET,
             class: Class::Looks,
             parameters: &[],
-            purpose: "Shows what happened to larder itself, newest first: reloads, and its own messages.",
+            purpose: "Shows what happened to larder itself, newest first: reloads.",
             answer: "JSON: `events`, each with `at` (seconds since 1970), `kind`, `subject` and `text`; the last 256.",
             errors: &[],
             command: None,

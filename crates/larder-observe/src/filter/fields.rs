@@ -218,8 +218,8 @@ fields! {
         "The name of the origin that was asked.",
         "origin=app";
     "server" ("upstream_addr"), Text(TextField::Server), ignored,
-        "Host and port of the origin's server that was asked last.",
-        "server=10.0.0.7:*";
+        "The server of the origin that answered, as configured.",
+        "server=http://10.0.0.7:*";
     "client" ("ip" "addr" "address" "remote_addr"), Text(TextField::Client), ignored,
         "The client's address, as far as larder tells it.",
         "client=192.0.2.*";

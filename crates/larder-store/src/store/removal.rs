@@ -54,7 +54,7 @@ impl Store {
         self.tiers.iter().for_each(|tier| tier.end(key));
     }
 
-    /// See [`MemoryStore::discard`]; what it takes out of memory is gone from the tiers as well. What lies in one that nobody has
+    /// See [`MemoryStore::discard`](crate::MemoryStore::discard); what it takes out of memory is gone from the tiers as well. What lies in one that nobody has
     /// asked for goes, too.
     pub fn discard(&self, key: &CacheKey, which: impl Fn(&StoredResponse) -> bool) {
         let has_any = Cell::new(false);
