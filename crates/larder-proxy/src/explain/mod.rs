@@ -120,8 +120,8 @@ impl Worker {
         let found = walk.find(&key).await;
         let under = Under::look(&walk, &key).await;
         let mut outlook = walk.look_up(&key, &under, found);
-        // It speaks of the URL, and of what is stored nothing needs to be told.
-        outlook.decision.last_time = if under.is_empty() { walk.last_time(&key) } else { None };
+        // It speaks of the URL: where all of a response is stored, another variant's reason would mislead.
+        outlook.decision.last_time = if under.has_whole() { None } else { walk.last_time(&key) };
         let told = route::key_told(&walk, &raw_target);
         let answer = match outlook.needs_origin {
             true => walk.ask_origin(&outlook).await,

@@ -104,6 +104,11 @@ impl Under {
         self.responses.is_empty()
     }
 
+    /// Whether all of some response lies there.
+    pub(super) fn has_whole(&self) -> bool {
+        self.responses.iter().any(|lying| lying.response.head.part.is_none())
+    }
+
     /// The whole response that the request selects, and that fits it best.
     pub(super) fn selected(&self) -> Option<&larder_store::StoredResponse> {
         self.selected_in().map(|(response, _)| &**response)
