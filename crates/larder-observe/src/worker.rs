@@ -166,7 +166,7 @@ impl WorkerMetrics {
         }
     }
 
-    /// A request found nothing under its URL, of which that became.
+    /// A request found nothing under its URL; `before` says what had become of that.
     pub fn missed<L: Label>(&self, rule: RuleId, before: &L) {
         debug_assert_eq!(L::TOKENS, self.vocabulary.before);
         if let Some(cells) = self.rule(rule) {

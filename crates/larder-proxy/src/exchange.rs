@@ -3,7 +3,6 @@
 //! The one [`CacheStatus`] that the steps fill in is what the field, the access log and the metrics are made from, so
 //! they cannot disagree.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use larder_http::message::{RequestHead, Response, ResponseHead, Scheme};
 use larder_http::target::Target;
 use larder_http::time::Now;
 use larder_observe::tap::{PendingSample, SampleHead, SampleTexts, Weight};
-use larder_observe::{Fetched, Label, LogRecord, RuleId, Served, Text};
+use larder_observe::{Fetched, Label, LogRecord, Served, Text};
 use larder_origin::ServerTag;
 
 use crate::asked::{Asked, Asker};
@@ -26,8 +25,9 @@ use crate::detail::BY_HAND;
 use crate::key;
 use crate::labels::ForwardLabel;
 use crate::not_stored::NotStored;
-use crate::receipt::{Account, Logged, Receipt, Sampled};
+use crate::receipt::{Account, Logged, Receipt};
 use crate::route::Site;
+use crate::sampled::{Sampled, sample_head, sample_texts};
 use crate::settings::{OriginChoice, RuleSettings};
 use crate::worker::Worker;
 
@@ -231,61 +231,6 @@ impl Exchange {
         }
         tell_head(&self.asked.head, self.asked.raw_target(), record);
     }
-}
-
-/// What is known of a request that was answered, for those who look on.
-pub(crate) fn sample_head(
-    head: &RequestHead,
-    (started, client): (Now, IpAddr),
-    weight: Weight,
-    (response, status): (&Response, &CacheStatus),
-) -> SampleHead {
-    SampleHead {
-        time: started.wall,
-        weight,
-        rule: RuleId::default(),
-        result: status.result(),
-        forward: None,
-        detail: status.detail,
-        not_stored: None,
-        stored: status.stored,
-        before: None,
-        status: response.head.status,
-        scheme: head.scheme,
-        version: head.version,
-        client,
-        body_bytes: 0,
-        took: Duration::ZERO,
-        collapse_wait: None,
-        fetched: None,
-        trace: None,
-    }
-}
-
-/// The texts of a request, for those who look on.
-pub(crate) fn sample_texts<'a>(head: &'a RequestHead, target: &'a Target) -> SampleTexts<'a> {
-    let field = |name| head.fields.get(name).map_or(&[][..], HeaderValue::as_bytes);
-    SampleTexts {
-        method: head.method.as_str().as_bytes(),
-        host: head.authority.as_str().as_bytes(),
-        target: target.as_bytes(),
-        user_agent: field(USER_AGENT),
-        referer: field(REFERER),
-        content_type: &[],
-    }
-}
-
-/// A sample of a request that was no exchange: what larder answers before there is a rule.
-pub(crate) fn sample_own(
-    worker: &Worker,
-    head: &RequestHead,
-    who: (Now, IpAddr),
-    answered: (&Response, &CacheStatus),
-) -> Option<Sampled> {
-    let weight = worker.tap.weigh(worker.index, false)?;
-    let sample_head = sample_head(head, who, weight, answered);
-    let sample = PendingSample::new(sample_head, &sample_texts(head, &head.target));
-    Some(Sampled { sample, stored: false, storing: None })
 }
 
 /// What a line in the log says of a request.

@@ -49,6 +49,7 @@ mod receipt;
 mod respond;
 mod root;
 mod route;
+mod sampled;
 mod serve;
 mod service;
 pub mod settings;

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use larder_http::message::Delivery;
 use larder_http::time::Now;
-use larder_observe::tap::{PendingSample, SampleEnd};
 use larder_observe::{Ending, LogLine, RouteId, RuleId, Served};
 
 use crate::assemble::PageTold;
 use crate::collapse::Storing;
+use crate::sampled::Sampled;
 use crate::worker::Worker;
 
 /// Nothing for a request that was never an exchange.
@@ -25,15 +25,6 @@ pub(crate) struct Account {
     pub(crate) served: Served,
     pub(crate) log: Option<Logged>,
     pub(crate) sample: Option<Sampled>,
-}
-
-/// A sample that lacks its end.
-pub(crate) struct Sampled {
-    pub(crate) sample: PendingSample,
-    /// Whether the response was stored, as far as its head told.
-    pub(crate) stored: bool,
-    /// The same from the end of its body, and why it was not, where it was still arriving.
-    pub(crate) storing: Option<Arc<Storing>>,
 }
 
 /// A line of the log that lacks its end.
@@ -59,22 +50,6 @@ impl Account {
         if let Some(sampled) = self.sample {
             sampled.close(worker, &delivery, took);
         }
-    }
-}
-
-impl Sampled {
-    /// Hands it to the tap, with its end.
-    #[inline(never)]
-    fn close(self, worker: &Worker, delivery: &Delivery, took: Duration) {
-        let Self { sample, stored, storing } = self;
-        let end = SampleEnd { took, body_bytes: delivery.body_bytes, stored, not_stored: None };
-        let (tap, index) = (&worker.tap, worker.index);
-        let Some(storing) = storing else { return sample.end(tap, index, end) };
-        let tap = Arc::clone(tap);
-        storing.when_settled(move |outcome| {
-            let (stored, not_stored) = (outcome.is_ok(), outcome.err());
-            sample.end(&tap, index, SampleEnd { stored, not_stored, ..end });
-        });
     }
 }
 

@@ -88,8 +88,11 @@ impl Fates {
 
     /// Tells the time, which is monotonic, for what is noted from now on: stores have no clock. To be called every second.
     pub fn tell_time(&self, now: Duration) {
-        let minute = (now.as_secs() / 60) & MINUTES;
-        self.minute.store(minute as u32, Ordering::Relaxed);
+        let minute = ((now.as_secs() / 60) & MINUTES) as u32;
+        // All workers read this line; it is written once a minute.
+        if self.minute.load(Ordering::Relaxed) != minute {
+            self.minute.store(minute, Ordering::Relaxed);
+        }
     }
 
     /// Notes what has become of the URL with this hash, at the time that was told last.

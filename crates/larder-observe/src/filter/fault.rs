@@ -9,6 +9,7 @@
 use std::fmt;
 
 use super::operator::Operator;
+use crate::printable::printable;
 
 /// The longest filter, in bytes.
 pub const FILTER_BYTES_MAX: usize = 1024;
@@ -167,7 +168,7 @@ impl FilterError {
     pub fn caret(&self, text: &str) -> String {
         let at = text.char_indices().nth(self.column.saturating_sub(1)).map_or(text.len(), |(at, _)| at);
         let (before, behind) = text.split_at_checked(at).unwrap_or((text, ""));
-        let (before, behind) = (visible(before), visible(behind));
+        let (before, behind) = (printable(before), printable(behind));
         let cut = before.chars().count().saturating_sub(BEFORE_MARK_MAX);
         let mut line = String::from(if cut > 0 { CUT } else { "" });
         line.extend(before.chars().skip(cut));
@@ -187,7 +188,7 @@ impl Found {
 
     /// A piece. One that begins with a quote is shown as it was written.
     pub(super) fn new(piece: &str) -> Self {
-        Self(Some(shortened(&visible(piece), FOUND_CHARACTERS_MAX).into()))
+        Self(Some(shortened(&printable(piece), FOUND_CHARACTERS_MAX).into()))
     }
 }
 
@@ -199,26 +200,6 @@ impl fmt::Display for Found {
             None => f.write_str("the end"),
         }
     }
-}
-
-/// The text with nothing in it that a terminal could take for a command, or that turns the order of what is shown.
-fn visible(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            c if c.is_control() || is_invisible(c) => shown.extend(c.escape_default()),
-            c => shown.push(c),
-        }
-    }
-    shown
-}
-
-/// Marks that order bidirectional text, separators of lines, and characters without width.
-const fn is_invisible(character: char) -> bool {
-    matches!(
-        character,
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-    )
 }
 
 fn shortened(text: &str, characters_max: usize) -> String {

@@ -84,6 +84,7 @@ impl TapShard {
         }
     }
 
+    /// A sample that waits for the end of storing may be dropped on another thread; then a count may be lost.
     fn drop_one(&self, reason: DropReason) {
         let count = &self.dropped[reason as usize];
         count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);

@@ -17,13 +17,14 @@ use larder_http::message::{Peer, RequestHead, Response, ResponseHead};
 use larder_observe::{LogRecord, Served};
 
 use super::content;
-use crate::exchange::{sample_own, tell_head};
+use crate::exchange::tell_head;
 use crate::plan::Plan;
 use crate::purge::{self, PurgeAnswer, PurgeRequest, Reading, Wanted};
 use crate::purges::access::{Access, Admitted, AskedSite, Asking, admit};
 use crate::purges::{AuditEntry, Order, PurgeError, PurgeRefusal, Sender, here};
 use crate::receipt::{Account, Logged, Receipt};
 use crate::route;
+use crate::sampled::sample_own;
 use crate::settings::SiteSettings;
 use crate::worker::Worker;
 

@@ -10,10 +10,11 @@ use larder_http::fields::cache_status::{CacheStatus, Outcome, RequestResult};
 use larder_http::message::{RequestHead, Response};
 use larder_observe::{LogRecord, Served};
 
-use crate::exchange::{sample_own, tell_head};
+use crate::exchange::tell_head;
 use crate::failure::Failure;
 use crate::receipt::{Account, Logged, Receipt};
 use crate::respond;
+use crate::sampled::sample_own;
 use crate::worker::Worker;
 
 /// Answers it.

@@ -16,8 +16,8 @@ use crate::stored::StoredResponse;
 impl Store {
     /// Takes one response out of the index, where it still is. Says whether memory had it.
     pub fn remove(&self, key: &CacheKey, response: &Arc<StoredResponse>) -> bool {
-        // What lies behind memory first: what is recalled meanwhile finds that it is not there any more. What is before it last:
-        // what is in memory still may be on its way there.
+        // What lies behind memory first: what is recalled meanwhile finds that it is not there any more. Tiers before memory come last:
+        // a response in memory may be on its way to them.
         let (first, behind): (Vec<_>, Vec<_>) = self.tiers.iter().partition(|tier| tier.is_before_memory());
         behind.into_iter().for_each(|tier| tier.forget(key, response.identity()));
         let was_there = self.memory.remove(key, response);

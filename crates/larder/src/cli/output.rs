@@ -4,27 +4,9 @@ use std::fmt::Display;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+pub(crate) use larder_observe::printable;
+
 use super::exit;
-
-/// Nothing in it that a terminal could take for a command, wherever the text comes from.
-pub(crate) fn printable(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            c if c.is_control() || is_invisible(c) => shown.extend(c.escape_default()),
-            c => shown.push(c),
-        }
-    }
-    shown
-}
-
-/// Marks that order bidirectional text, separators of lines, and characters without width: with them a line reads as another.
-pub(super) const fn is_invisible(character: char) -> bool {
-    matches!(
-        character,
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-    )
-}
 
 /// Writes to standard output. A reader that has seen enough, such as `head`, is no failure: false says to stop.
 pub(super) fn write_out(bytes: &[u8]) -> std::io::Result<bool> {

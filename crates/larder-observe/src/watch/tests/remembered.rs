@@ -1,4 +1,4 @@
-//! What is remembered: how much of it, in which order, and what is told of it.
+//! Remembered samples and events: how many, in which order, and their figures.
 
 use super::*;
 

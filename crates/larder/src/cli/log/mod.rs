@@ -18,7 +18,7 @@ use serde_json::Value;
 use super::admin::{AdminArguments, AdminClientError, encoded, run};
 use super::ended::Ended;
 use super::exit;
-use super::output::{is_invisible, say, write_out};
+use super::output::{say, write_out};
 use super::signals::interrupted;
 use super::stats::rates::interval;
 use super::table::counted;
@@ -224,7 +224,9 @@ fn one_line(json: &str) -> String {
             // Within a string JSON has none of these.
             '\n' | '\r' | '\t' => line.push(' '),
             // Beyond them they are within a string. All are in the first plane: four digits are enough.
-            c if c.is_control() || is_invisible(c) => line.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c if c.is_control() || larder_observe::is_invisible(c) => {
+                line.push_str(&format!("\\u{:04x}", u32::from(c)))
+            }
             c => line.push(c),
         }
     }
