@@ -95,6 +95,8 @@ pub(crate) enum Refused {
     Busy,
     /// A query of the live view that cannot be read.
     LiveQuery,
+    /// A query for figures over time that cannot be read.
+    HistoryQuery,
     /// As many streams are open as may be.
     Streams,
     /// Nothing is seen of requests here.
@@ -159,7 +161,12 @@ pub(crate) fn words(refused: Refused) -> (StatusCode, &'static str, &'static str
         Refused::LiveQuery => (
             StatusCode::BAD_REQUEST,
             "query",
-            "a parameter stands twice or cannot be read: limit and recent are up to 1000, all is true or false",
+            "a parameter stands twice or cannot be read: limit and recent are up to 1000, all is true or false, tick and samples are 0 or 1",
+        ),
+        Refused::HistoryQuery => (
+            StatusCode::BAD_REQUEST,
+            "query",
+            "ask with names=A,B for series, and with of=hit, forwarded, local, all or origin/NAME for latencies; from, to and step are seconds",
         ),
         Refused::Streams => {
             (StatusCode::SERVICE_UNAVAILABLE, "streams", "as many streams are open as may be: close one")
@@ -207,6 +214,7 @@ pub(crate) fn refusal_as(refused: Refused, json: &serde_json::Value) -> Response
         | Refused::ListQuery
         | Refused::ObjectQuery
         | Refused::LiveQuery
+        | Refused::HistoryQuery
         | Refused::NoWatch
         | Refused::Broken => {}
     }

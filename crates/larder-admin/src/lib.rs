@@ -13,6 +13,7 @@ mod endpoints;
 mod error;
 mod guard;
 mod health;
+mod history;
 mod larder;
 mod live;
 mod purges;

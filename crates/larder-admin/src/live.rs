@@ -1,6 +1,6 @@
 //! Requests as they happen, and those that are remembered.
 //!
-//! In: a filter, as text, and how much is wanted. Out: JSON of remembered requests and events, or a stream of them
+//! In: a filter, as text, and how much is wanted. Out: JSON of remembered requests and events, or a stream of them and of figures
 //! (`text/event-stream`) for as long as the client reads. A stream has a comment every [`BEAT`], so that both ends notice one that is lost.
 //! How many streams there may be, and what waits for a slow one, is the watch's affair. To drop a stream is to end its subscription.
 //! Deliberately absent: an `id` for each event. A client that comes back asks for what is remembered.
@@ -17,7 +17,7 @@ use http_body::Frame;
 use larder_http::body::{Body, BodyError};
 use larder_http::message::Response;
 use larder_observe::filter::{Filter, FilterError};
-use larder_observe::watch::{Live, Sample, Subscription, Watch};
+use larder_observe::watch::{Interest, Live, Sample, Subscription, Watch};
 
 use crate::answer::{JSON, Refused, content, refusal, with_body};
 use crate::query::named;
@@ -50,6 +50,16 @@ fn unread(error: &FilterError) -> Response {
 
 fn number(text: Option<String>, default: usize) -> Option<usize> {
     text.map_or(Some(default), |text| text.parse().ok()).filter(|number| *number <= LIMIT_MAX)
+}
+
+/// A parameter with two values, the first of which is false.
+fn either(text: Option<String>, [no, yes]: [&str; 2], default: bool) -> Option<bool> {
+    match text.as_deref() {
+        None => Some(default),
+        Some(text) if text == no => Some(false),
+        Some(text) if text == yes => Some(true),
+        Some(_) => None,
+    }
 }
 
 /// Appends a list of objects, comma between them.
@@ -86,13 +96,14 @@ pub(crate) fn events(watch: &Watch) -> Response {
 
 /// What happens from now on, behind what is remembered.
 pub(crate) fn live(watch: &Watch, query: &str) -> Response {
-    let Some([wanted, all, recent]) = named(query, ["requests", "all", "recent"]) else {
+    let names = ["requests", "all", "recent", "tick", "samples"];
+    let Some([wanted, all, recent, ticks, samples]) = named(query, names) else {
         return refusal(Refused::LiveQuery);
     };
-    let all = match all.as_deref() {
-        None | Some("false") => false,
-        Some("true") => true,
-        Some(_) => return refusal(Refused::LiveQuery),
+    let all = either(all, ["false", "true"], false);
+    let (ticks, samples) = (either(ticks, ["0", "1"], false), either(samples, ["0", "1"], true));
+    let (Some(all), Some(ticks), Some(samples)) = (all, ticks, samples) else {
+        return refusal(Refused::LiveQuery);
     };
     let Some(recent) = number(recent, 0) else { return refusal(Refused::LiveQuery) };
     let filter = match filter(wanted) {
@@ -100,7 +111,8 @@ pub(crate) fn live(watch: &Watch, query: &str) -> Response {
         Err(response) => return *response,
     };
     // After the subscription: what comes in between is told twice rather than never.
-    let Ok(subscription) = watch.subscribe(filter.clone(), all) else {
+    let wanted = Interest { samples, filter: filter.clone(), all, ticks };
+    let Ok(subscription) = watch.subscribe(wanted) else {
         return refusal(Refused::Streams);
     };
     let remembered = if recent > 0 { watch.requests(filter.as_ref(), recent) } else { Vec::new() };
@@ -169,6 +181,7 @@ fn write(out: &mut Vec<u8>, live: &Live) {
     match live {
         Live::Sample(sample) => block(out, "request", |out| sample.json(out)),
         Live::Event(event) => block(out, "event", |out| event.json(out)),
+        Live::Tick(tick) => block(out, "tick", |out| out.extend_from_slice(tick.json())),
         Live::Skipped(count) => {
             block(out, "skipped", |out| out.extend_from_slice(format!("{{\"skipped\":{count}}}").as_bytes()));
         }

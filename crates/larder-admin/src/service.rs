@@ -23,12 +23,12 @@ use crate::endpoints::line::{Action, Class, Deed, Endpoint};
 use crate::endpoints::{index_html, index_text};
 use crate::guard::{Guard, Permit};
 use crate::larder::{Health, Larder, Shown};
-use crate::live;
 use crate::purges::api::PurgeApi;
 use crate::purges::{content_of, may_change, with_receipt};
 use crate::query;
 use crate::refusals::Refusals;
 use crate::wrong_tokens::{Verdict, WrongTokens};
+use crate::{history, live};
 use tokio::sync::Semaphore;
 
 /// In front of the name of a purge.
@@ -96,7 +96,9 @@ impl Admin {
             }
         };
         match action.deed {
-            Deed::Requests | Deed::Events | Deed::Live => self.watch(action.deed, head),
+            Deed::Requests | Deed::Events | Deed::Live | Deed::Now | Deed::Series | Deed::Latency => {
+                self.watch(action.deed, head)
+            }
             Deed::Purge(api) => self.purge(api, head, std::mem::replace(body, Body::Empty)).await,
             Deed::Explain => self.explain(head).await,
             Deed::List => self.list(head).await,
@@ -170,6 +172,9 @@ impl Admin {
         match deed {
             Deed::Events => live::events(watch),
             Deed::Live => live::live(watch, query),
+            Deed::Now => history::now(watch, &self.shared.larder.stats()),
+            Deed::Series => history::series(watch, query),
+            Deed::Latency => history::latency(watch, query),
             _ => live::requests(watch, query),
         }
     }

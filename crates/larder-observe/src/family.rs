@@ -269,6 +269,15 @@ families! {
     LIVE_WAITING_BYTES = "larder_live_waiting_bytes" Gauge "bytes" []
         "Memory of the samples and events that wait for subscriptions to read them."
         "At most 1 MiB for one and 8 MiB for all. What is remembered or waits for several counts each time.";
+    LIVE_SERIES = "larder_live_series" Gauge "series" []
+        "Figures whose past is remembered."
+        "One is made when its figure is first not zero. The reference of the API lists all figures.";
+    LIVE_SERIES_FOLDED = "larder_live_series_folded" Gauge "series" []
+        "Figures whose past is not remembered, because there was no room."
+        "More than 0: the memory for figures over time is used up. Their values of the moment are there all the same.";
+    LIVE_HISTORY_BYTES = "larder_live_history_bytes" Gauge "bytes" []
+        "Memory of figures over time."
+        "At most 16 MiB, and the names of figures.";
     MESSAGES_DROPPED = "larder_messages_dropped_total" Counter "messages" []
         "Messages for standard error that were not written because the queue was full or the target failed."
         "Messages never make larder wait or end; when this rises, the disk or the pipe behind standard error is stuck.";

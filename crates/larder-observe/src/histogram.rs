@@ -16,6 +16,8 @@ const OVERFLOW: usize = BOUNDED;
 const SUM_US: usize = BOUNDED + 1;
 const CELLS: usize = BOUNDED + 2;
 const EXPOSED_FROM_US: u64 = 32;
+/// Powers of two from 32 us, and one beyond them: what pictures tell apart.
+pub const OCTAVES: usize = 22;
 
 /// The bucket of a duration of `us` microseconds: the first whose bound is not below it.
 fn bucket(us: u64) -> usize {
@@ -89,6 +91,36 @@ impl HistogramSnapshot {
                 *cell = cell.wrapping_add(n);
             }
         }
+    }
+
+    /// Adds what another one has observed.
+    pub(crate) fn absorb(&mut self, other: &Self) {
+        self.cells.iter_mut().zip(&other.cells).for_each(|(sum, cell)| *sum = sum.wrapping_add(*cell));
+    }
+
+    /// What was observed since an earlier moment of the same.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let cells = self.cells.iter().zip(&earlier.cells);
+        Self { cells: cells.map(|(now, before)| now.wrapping_sub(*before)).collect() }
+    }
+
+    /// The upper bounds of [`HistogramSnapshot::octaves`], in seconds; the last one has none in truth.
+    pub fn octave_bounds() -> [f64; OCTAVES] {
+        std::array::from_fn(|octave| (EXPOSED_FROM_US << octave) as f64 / 1e6)
+    }
+
+    /// How many durations lie in each power of two: up to 32 us, up to 64 us, and so on; all others in the last one.
+    pub fn octaves(&self) -> [u64; OCTAVES] {
+        let mut octaves = [0; OCTAVES];
+        for (index, count) in self.buckets().iter().enumerate().filter(|(_, count)| **count > 0) {
+            let bound = bound_us(index.min(BOUNDED - 1)).next_power_of_two();
+            let octave = bound.ilog2().saturating_sub(EXPOSED_FROM_US.ilog2()) as usize;
+            if let Some(sum) = octaves.get_mut(octave.min(OCTAVES - 1)) {
+                *sum += count;
+            }
+        }
+        octaves
     }
 
     fn buckets(&self) -> &[u64] {
@@ -203,5 +235,17 @@ mod tests {
         assert_eq!(rows.last().map(|row| row.1), Some(3));
         assert_eq!(snapshot.count(), 4);
         assert_eq!(rows.len(), 22);
+        let octaves = snapshot.octaves();
+        assert_eq!((octaves[0], octaves[1], octaves[OCTAVES - 1], octaves.iter().sum::<u64>()), (2, 1, 1, 4));
+        assert_eq!(HistogramSnapshot::octave_bounds()[21], 67.108_864);
+        let later = of(&[
+            Duration::from_micros(33),
+            Duration::ZERO,
+            Duration::from_micros(32),
+            Duration::from_secs(100),
+            Duration::from_secs(1),
+        ]);
+        let between = later.since(&snapshot);
+        assert_eq!((between.count(), between.sum_seconds()), (1, 1.0));
     }
 }

@@ -22,8 +22,13 @@ pub(crate) fn expose(out: &mut Exposition) {
     if let Some(threads) = threads() {
         out.family(&family::PROCESS_THREADS).value(&[], threads);
     }
+    out.family(&family::PROCESS_CPU_SECONDS).value(&[], cpu_seconds());
+}
+
+/// The time that all its threads have spent on a core.
+pub(crate) fn cpu_seconds() -> f64 {
     let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    out.family(&family::PROCESS_CPU_SECONDS).value(&[], cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9);
+    cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9
 }
 
 /// Without the descriptor that reads the directory itself.
@@ -31,7 +36,7 @@ fn open_fds() -> Option<u64> {
     Some((fs::read_dir("/proc/self/fd").ok()?.count() as u64).saturating_sub(1))
 }
 
-fn resident_bytes() -> Option<u64> {
+pub(crate) fn resident_bytes() -> Option<u64> {
     let statm = fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
     Some(pages.saturating_mul(rustix::param::page_size() as u64))

@@ -34,11 +34,14 @@ pub(crate) enum Deed {
     Requests,
     Events,
     Live,
+    Now,
+    Series,
+    Latency,
     Purge(PurgeApi),
 }
 
 /// A parameter of the query.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameter {
     pub(crate) name: &'static str,
     /// One sentence.

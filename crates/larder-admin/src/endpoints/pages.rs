@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use super::line::{Action, Class};
 use super::table::ENDPOINTS;
-use larder_observe::watch::SAMPLE_KEYS;
+use larder_observe::watch::{FIGURES, SAMPLE_KEYS};
 
 /// The page at `/`.
 pub(crate) fn index_html() -> String {
@@ -85,6 +85,14 @@ pub fn api_markdown() -> String {
     );
     for key in SAMPLE_KEYS {
         let _ = writeln!(page, "| `{}` | {} | {} |", key.name, key.form, key.meaning);
+    }
+    page.push_str(
+        "\n## Figures\n\nThe names in `/api/v1/now`, `/api/v1/series` and the `tick` of `/api/v1/live`. Words in capitals stand for what \
+         differs; in names\nof the configuration, `%`, `:`, `,`, `&`, `=`, `?`, `#`, `+`, spaces and controls are percent-encoded. A figure \
+         that is not there was zero.\n\n| figure | unit | meaning |\n|---|---|---|\n",
+    );
+    for figure in FIGURES {
+        let _ = writeln!(page, "| `{}` | {} | {} |", figure.form(), figure.unit, figure.meaning);
     }
     page
 }

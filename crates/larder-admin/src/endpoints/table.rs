@@ -27,6 +27,21 @@ const PURGE_ERRORS: &[(u16, &str)] = &[
 const LIVE_ERRORS: &[(u16, &str)] =
     &[(400, "the filter or a parameter cannot be read; `column` says where in the filter")];
 
+const SPAN: [Parameter; 3] = [
+    Parameter {
+        name: "from",
+        about: "The answer begins so many seconds ago, at most 86400; 600 by default.",
+    },
+    Parameter { name: "to", about: "It ends so many seconds ago; 0 by default." },
+    Parameter {
+        name: "step",
+        about: "Seconds between two points, at most 2000 of them. By default 1, 10 or 60, by how far the answer reaches back.",
+    },
+];
+
+const SPAN_ERRORS: &[(u16, &str)] =
+    &[(400, "a parameter cannot be read or is beyond its bound, which the message tells")];
+
 /// Everything that is answered.
 pub(crate) static ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -199,6 +214,61 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
         }],
     },
     Endpoint {
+        path: "/api/v1/now",
+        actions: &[Action {
+            deed: Deed::Now,
+            methods: GET,
+            class: Class::Looks,
+            parameters: &[],
+            purpose: "Shows the figures of this moment.",
+            answer: "JSON: `at` and `values` of the last second ([figures](#figures); zeros are left out), `minute` and `hour` with the means over them, `uptime` in seconds, and `stats` with what `/stats` answers.",
+            errors: &[],
+            command: None,
+        }],
+    },
+    Endpoint {
+        path: "/api/v1/series",
+        actions: &[Action {
+            deed: Deed::Series,
+            methods: GET,
+            class: Class::Looks,
+            parameters: &[
+                Parameter {
+                    name: "names",
+                    about: "[Figures](#figures), up to 64, comma between them; required. One that ends in `*` stands for all that begin so, up to 512 together.",
+                },
+                SPAN[0],
+                SPAN[1],
+                SPAN[2],
+            ],
+            purpose: "Shows figures over time.",
+            answer: "JSON: `from` and `at` (the ends of the first and of the last point, in seconds since 1970), `step`, and `values`: by name a list with the mean at each point, oldest first. `null` stands where nothing is known.",
+            errors: SPAN_ERRORS,
+            command: None,
+        }],
+    },
+    Endpoint {
+        path: "/api/v1/latency",
+        actions: &[Action {
+            deed: Deed::Latency,
+            methods: GET,
+            class: Class::Looks,
+            parameters: &[
+                Parameter {
+                    name: "of",
+                    about: "`hit`, `forwarded`, `local` or `all` for responses to clients; `origin/NAME` for an origin's heads; required.",
+                },
+                SPAN[0],
+                SPAN[1],
+                SPAN[2],
+            ],
+            purpose: "Shows how durations lay over time.",
+            answer: "JSON: `from`, `at` and `step` as in `/api/v1/series`, `bounds` (22 upper bounds in seconds, each twice the one before), and `counts`: for each point how many per second lie below each bound and above the one before, or `null`.",
+            errors: SPAN_ERRORS,
+            command: None,
+        }],
+    },
+    Endpoint {
         path: "/api/v1/live",
         actions: &[Action {
             deed: Deed::Live,
@@ -211,9 +281,14 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
                     about: "`true` leaves out nothing, up to 20 000 requests a second and worker. Without it, a stream has a sample: at most 100 a second, of hits one in 64.",
                 },
                 Parameter { name: "recent", about: "Begins with so many remembered requests, up to 1000." },
+                Parameter {
+                    name: "tick",
+                    about: "`1` adds the figures of each second, beginning with the last one.",
+                },
+                Parameter { name: "samples", about: "`0` leaves requests out: figures and events remain." },
             ],
-            purpose: "Streams requests as they happen.",
-            answer: "`text/event-stream`, as `EventSource` reads it: `request` with [a request](#a-request), `event` with an event, `skipped` with the number of requests that were left out, `too-slow` before the end of a stream that was not read for ten seconds. A comment comes every 15 s.",
+            purpose: "Streams requests as they happen, and figures.",
+            answer: "`text/event-stream`, as `EventSource` reads it: `request` with [a request](#a-request), `tick` with `at` and `values` ([figures](#figures)), `event` with an event, `skipped` with the number of requests that were left out, `too-slow` before the end of a stream that was not read for ten seconds. A comment comes every 15 s.",
             errors: &[
                 (400, "the filter or a parameter cannot be read; `column` says where in the filter"),
                 (503, "32 streams are open already"),

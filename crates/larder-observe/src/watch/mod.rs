@@ -1,20 +1,22 @@
-//! What is seen of exchanges: the newest samples and events, and those who look at them as they come.
+//! What is seen of exchanges: figures over time, the newest samples and events, and those who look at them as they come.
 //!
-//! In: samples from the [`Tap`], and events from the whole program. Out: the newest of both, selected by a filter, and subscriptions that
-//! get the rest as it comes.
+//! In: samples from the [`Tap`], counters once a second, and events from the whole program. Out: figures over time, the newest samples and
+//! events, selected by a filter, and subscriptions that get the rest as it comes.
 //! One place drains the tap, ten times a second, and more often while something asks for every exchange. There, names take the
 //! place of numbers, secrets are hidden and addresses masked, before anything is kept; a worker has no part in it.
 //! All that is kept is bounded, and all that goes beyond a bound is counted.
-//! Deliberately absent: figures over time, and the address where all this is asked for.
+//! Deliberately absent: the address where all this is asked for.
 
 mod clients;
 mod event;
+mod history;
 mod json;
 mod redact;
 mod ring;
 mod sample;
 mod subscription;
 mod thread;
+pub mod tick;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -29,17 +31,23 @@ use crate::filter::{Filter, Scratch};
 use crate::metrics::Metrics;
 use crate::names::{CacheId, RuleId};
 use crate::tap::{DropReason, Tap};
+use history::{Counted, History};
 use ring::Ring;
 use sample::{Making, Place};
 use subscription::Reader;
 
 pub use clients::Clients;
 pub use event::Event;
+pub use history::{
+    DeclaredFigure, FIGURES, FigureSource, LatencyAnswer, NotASpan, Reading, Remembered, SERIES_MAX,
+    SeriesAnswer, SeriesName, Span, scope_name,
+};
 pub use json::{SAMPLE_KEYS, SampleKey};
 pub use redact::Redact;
 pub use sample::{Sample, WatchSettings};
-pub use subscription::{Live, Subscription};
+pub use subscription::{Interest, Live, Subscription};
 pub use thread::WatchThread;
+pub use tick::Tick;
 
 /// So many samples are remembered.
 const SAMPLES_MAX: usize = 4096;
@@ -70,6 +78,9 @@ pub struct Watch {
     metrics: Arc<Metrics>,
     tap: Arc<Tap>,
     drain: Mutex<Drain>,
+    counted: Mutex<Counted>,
+    history: Mutex<History>,
+    newest: Mutex<Option<Arc<Tick>>>,
     recent: Mutex<Ring<Sample>>,
     events: Mutex<Ring<Event>>,
     readers: Mutex<Vec<Arc<Reader>>>,
@@ -94,10 +105,14 @@ struct Drain {
 impl Watch {
     /// Remembers nothing yet.
     pub fn new(metrics: Arc<Metrics>, tap: Arc<Tap>, settings: WatchSettings) -> Self {
+        let history = History::new(settings.history, settings.memory_bytes);
         Self {
             metrics,
             tap,
             drain: Mutex::new(Drain { settings, ..Drain::default() }),
+            counted: Mutex::default(),
+            history: Mutex::new(history),
+            newest: Mutex::default(),
             recent: Mutex::new(Ring::new(SAMPLES_MAX, SAMPLES_BYTES_MAX)),
             events: Mutex::new(Ring::new(EVENTS_MAX, EVENTS_BYTES_MAX)),
             readers: Mutex::default(),
@@ -112,10 +127,14 @@ impl Watch {
     /// Changes what may be kept. Where that is another thing than before, what is remembered goes.
     pub fn configure(&self, settings: WatchSettings) {
         let mut drain = self.drain.lock();
-        if drain.settings != settings {
-            drain.settings = settings;
+        let WatchSettings { history, memory_bytes, .. } = settings;
+        if (drain.settings.history, drain.settings.memory_bytes) != (history, memory_bytes) {
+            self.history.lock().limit(history, memory_bytes);
+        }
+        if !drain.settings.shows_as(&settings) {
             self.recent.lock().clear();
         }
+        drain.settings = settings;
     }
 
     /// How long to wait before the next drain.
@@ -139,10 +158,12 @@ impl Watch {
             batch.iter().for_each(|sample| recent.push(Arc::clone(sample), sample.bytes()));
         }
         for reader in self.open_readers() {
-            let filter = reader.filter.as_ref();
+            let filter = reader.interest.filter.as_ref();
             let matches =
                 |sample: &&Arc<Sample>| filter.is_none_or(|filter| filter.matches_in(&***sample, scratch));
-            taken.extend(batch.iter().filter(matches).cloned());
+            if reader.interest.samples {
+                taken.extend(batch.iter().filter(matches).cloned());
+            }
             let delivery = reader.deliver(now.monotonic, taken);
             taken.clear();
             self.skipped.fetch_add(delivery.skipped, Ordering::Relaxed);
@@ -166,20 +187,71 @@ impl Watch {
         readers.clone()
     }
 
-    /// From now on, samples that a filter takes, and events. Unless `all` is asked for, at most 100 samples per second; with it, the tap takes
-    /// every exchange for as long as the subscription lives.
+    /// Reads all figures, if a second has begun since the last time, and hands them to those who want them.
+    pub fn tick(&self, now: Now, figures: &dyn FigureSource) {
+        let second = self.history.lock().tick(now, |reading| {
+            self.counted.lock().read(&self.metrics, reading);
+            figures.read(reading);
+        });
+        let Some(second) = second else { return };
+        let tick = Arc::new(Tick::new(&second));
+        *self.newest.lock() = Some(Arc::clone(&tick));
+        let readers = self.open_readers();
+        let readers = readers.iter().filter(|reader| reader.interest.ticks);
+        let left_out = readers.filter(|reader| !reader.tell(Live::Tick(Arc::clone(&tick)))).count();
+        self.skipped.fetch_add(left_out as u64, Ordering::Relaxed);
+    }
+
+    /// The figures of the last second; `None` in the first one.
+    pub fn newest(&self) -> Option<Arc<Tick>> {
+        self.newest.lock().clone()
+    }
+
+    /// What figures were over a span; a name that ends in `*` stands for all that begin so.
+    ///
+    /// # Errors
+    /// The span or the names are beyond what an answer may have.
+    pub fn series(&self, names: &[&str], span: Span) -> Result<SeriesAnswer, NotASpan> {
+        self.history.lock().series(names, span)
+    }
+
+    /// How durations lay over a span: those of a scope such as `latency:hit` or `origin:app`, its names written as [`SeriesName`] does.
+    ///
+    /// # Errors
+    /// The span is beyond what an answer may have.
+    pub fn latency(&self, scope: &str, span: Span) -> Result<LatencyAnswer, NotASpan> {
+        self.history.lock().latency(scope, span)
+    }
+
+    /// Means over the last so many seconds, by name; zeros are left out.
+    pub fn means(&self, seconds: u64) -> Vec<(String, f64)> {
+        let history = self.history.lock();
+        history.means(seconds).into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    /// How much is remembered over time.
+    pub fn remembered(&self) -> Remembered {
+        self.history.lock().remembered()
+    }
+
+    /// From now on what is wanted, and events. Unless all are asked for, at most 100 samples per second; with it, the tap takes
+    /// every exchange for as long as the subscription lives. Ticks begin with the last one that was made.
     ///
     /// # Errors
     /// There are 32 subscriptions already.
-    pub fn subscribe(&self, filter: Option<Filter>, all: bool) -> Result<Subscription, TooManySubscribers> {
+    pub fn subscribe(&self, interest: Interest) -> Result<Subscription, TooManySubscribers> {
         let mut readers = self.readers.lock();
         readers.retain(|reader| reader.is_open());
         if readers.len() >= SUBSCRIBERS_MAX {
             self.refused.fetch_add(1, Ordering::Relaxed);
             return Err(TooManySubscribers);
         }
-        let take_all = all.then(|| self.tap.take_all());
-        let reader = Reader::new(filter, take_all, Arc::clone(&self.waiting));
+        let take_all = (interest.all && interest.samples).then(|| self.tap.take_all());
+        let newest = self.newest().filter(|_| interest.ticks);
+        let reader = Reader::new(interest, take_all, Arc::clone(&self.waiting));
+        if let Some(tick) = newest {
+            reader.tell(Live::Tick(tick));
+        }
         readers.push(Arc::clone(&reader));
         Ok(Subscription(reader))
     }
@@ -198,7 +270,8 @@ impl Watch {
     pub fn tell(&self, event: Event) {
         let event = Arc::new(event.cut());
         self.events.lock().push(Arc::clone(&event), event.bytes());
-        let left_out = self.open_readers().iter().filter(|reader| !reader.tell(&event)).count();
+        let readers = self.open_readers();
+        let left_out = readers.iter().filter(|reader| !reader.tell(Live::Event(Arc::clone(&event)))).count();
         self.skipped.fetch_add(left_out as u64, Ordering::Relaxed);
     }
 
@@ -221,6 +294,10 @@ impl Watch {
         }
         let events = self.events.lock().bytes();
         out.family(&family::LIVE_BYTES).value(&[], self.recent.lock().bytes() + events);
+        let remembered = self.remembered();
+        out.family(&family::LIVE_SERIES).value(&[], remembered.series);
+        out.family(&family::LIVE_SERIES_FOLDED).value(&[], remembered.series_folded);
+        out.family(&family::LIVE_HISTORY_BYTES).value(&[], remembered.bytes);
         out.family(&family::LIVE_WAITING_BYTES).value(&[], self.waiting.load(Ordering::Relaxed));
     }
 }

@@ -15,13 +15,35 @@ use crate::fetched::Fetched;
 use crate::filter::{Facts, NumberField, TextField, TimeField};
 use crate::tap::{SampleHead, SampleTexts};
 
-/// What of an exchange may be kept.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// What may be kept, and how much.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchSettings {
     /// The parameters whose values are not.
     pub redact: Redact,
     /// How much of clients' addresses is.
     pub clients: Clients,
+    /// How far figures over time reach back; at most a day, which is the default. Zero: there are only those of the moment.
+    pub history: Duration,
+    /// What figures over time may take. Default 16 MiB.
+    pub memory_bytes: usize,
+}
+
+impl Default for WatchSettings {
+    fn default() -> Self {
+        Self {
+            redact: Redact::default(),
+            clients: Clients::default(),
+            history: Duration::from_secs(24 * 60 * 60),
+            memory_bytes: 16 * 1024 * 1024,
+        }
+    }
+}
+
+impl WatchSettings {
+    /// Whether samples look the same under both.
+    pub(super) fn shows_as(&self, other: &Self) -> bool {
+        self.redact == other.redact && self.clients == other.clients
+    }
 }
 
 /// The site, rule and store of an exchange.

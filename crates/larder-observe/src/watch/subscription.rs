@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 
 use super::event::Event;
 use super::sample::Sample;
+use super::tick::Tick;
 use crate::filter::Filter;
 use crate::tap::TakeAll;
 
@@ -38,6 +39,8 @@ pub enum Live {
     Sample(Arc<Sample>),
     /// Something that happened to larder itself.
     Event(Arc<Event>),
+    /// The figures of a second.
+    Tick(Arc<Tick>),
     /// So many samples and events of the last second were left out.
     Skipped(u64),
     /// The reader was too slow, and gets nothing more.
@@ -49,8 +52,28 @@ impl Live {
         match self {
             Self::Sample(sample) => sample.bytes(),
             Self::Event(event) => event.bytes(),
+            Self::Tick(tick) => tick.bytes(),
             Self::Skipped(_) | Self::TooSlow => 0,
         }
+    }
+}
+
+/// What a subscription is for, beside events.
+#[derive(Clone, Debug)]
+pub struct Interest {
+    /// Whether samples are wanted. Default true.
+    pub samples: bool,
+    /// Only samples that it takes.
+    pub filter: Option<Filter>,
+    /// Whether no sample is left out.
+    pub all: bool,
+    /// Whether the figures of each second are wanted. Default false.
+    pub ticks: bool,
+}
+
+impl Default for Interest {
+    fn default() -> Self {
+        Self { samples: true, filter: None, all: false, ticks: false }
     }
 }
 
@@ -65,8 +88,7 @@ enum End {
 /// Where samples for one subscription go.
 #[derive(Debug)]
 pub(super) struct Reader {
-    pub(super) filter: Option<Filter>,
-    is_for_all: bool,
+    pub(super) interest: Interest,
     /// Bytes that wait for all readers.
     all_waiting: Arc<AtomicUsize>,
     state: Mutex<Waits>,
@@ -97,13 +119,12 @@ pub(super) struct Delivery {
 
 impl Reader {
     pub(super) fn new(
-        filter: Option<Filter>,
+        interest: Interest,
         take_all: Option<TakeAll>,
         all_waiting: Arc<AtomicUsize>,
     ) -> Arc<Self> {
-        let is_for_all = take_all.is_some();
         let state = Mutex::new(Waits { take_all, ..Waits::default() });
-        Arc::new(Self { filter, is_for_all, all_waiting, state })
+        Arc::new(Self { interest, all_waiting, state })
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -132,7 +153,7 @@ impl Reader {
         }
         let mut skipped = 0;
         for sample in samples {
-            let has_right = self.is_for_all || state.passed < SAMPLES_PER_SECOND;
+            let has_right = self.interest.all || state.passed < SAMPLES_PER_SECOND;
             if has_right && self.push(&mut state, Live::Sample(Arc::clone(sample))) {
                 state.passed = state.passed.saturating_add(1);
             } else {
@@ -148,13 +169,13 @@ impl Reader {
         Delivery { skipped, is_slow: false }
     }
 
-    /// Hands over an event. False where there is no room for it.
-    pub(super) fn tell(&self, event: &Arc<Event>) -> bool {
+    /// Hands over an event, or the figures of a second. False where there is no room for it.
+    pub(super) fn tell(&self, live: Live) -> bool {
         let mut state = self.state.lock();
         if state.end.is_some() {
             return true;
         }
-        let is_told = self.push(&mut state, Live::Event(Arc::clone(event)));
+        let is_told = self.push(&mut state, live);
         state.skipped += u64::from(!is_told);
         let waker = state.waker.take();
         drop(state);

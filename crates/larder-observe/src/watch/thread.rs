@@ -1,6 +1,6 @@
-//! The thread that drains the tap.
+//! The thread that drains the tap and reads figures.
 //!
-//! In: a watch and a clock. Out: drains, as often as the watch wants them, until the handle is dropped.
+//! In: a watch, a clock, and what has figures. Out: drains as often as the watch wants them, and a tick a second, until the handle is dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use larder_http::time::Clock;
 
-use super::Watch;
+use super::{FigureSource, Watch};
 use crate::error::ObserveError;
 
 /// A running thread. To drop it is to stop it; what the workers have handed over by then is drained first.
@@ -19,18 +19,25 @@ pub struct WatchThread {
 }
 
 impl WatchThread {
-    /// Starts to drain.
+    /// Starts to drain and to tick. Figures are counted from here on.
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn start(watch: Arc<Watch>, clock: Clock) -> Result<Self, ObserveError> {
+    pub fn start(
+        watch: Arc<Watch>,
+        clock: Clock,
+        figures: Arc<dyn FigureSource>,
+    ) -> Result<Self, ObserveError> {
+        watch.tick(clock.now(), &*figures);
         let is_over = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&is_over);
         let body = move || {
             loop {
                 // Read before the drain: what was handed over before the asking is drained before the answer.
                 let is_last = asked.load(Ordering::Acquire);
-                watch.drain(clock.now());
+                let now = clock.now();
+                watch.drain(now);
+                watch.tick(now, &*figures);
                 if is_last {
                     return;
                 }

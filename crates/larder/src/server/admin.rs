@@ -1,5 +1,7 @@
 //! The admin address, and what it sees of the running larder.
 
+mod figures;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -34,7 +34,7 @@ use larder_config::{Checked, Config};
 use larder_http::time::Clock;
 use larder_listen::{Bound, Drain, Listener, Slots};
 use larder_observe::tap::Tap;
-use larder_observe::watch::{Watch, WatchSettings, WatchThread};
+use larder_observe::watch::{FigureSource, Watch, WatchSettings, WatchThread};
 use larder_observe::{AccessLog, AccessLogOptions, Diagnostics, Format, LogTarget, Metrics};
 use larder_proxy::{Plan, Proxy, Worker};
 use larder_remote::fleet::Fleet;
@@ -167,7 +167,8 @@ impl Server {
             Arc::clone(&slots),
         );
         let insight = Arc::new(insight.in_fleet(fleet.clone()).watching(watch.clone()));
-        let draining = watch.map(|watch| WatchThread::start(watch, clock.clone())).transpose()?;
+        let figures = Arc::clone(&insight) as Arc<dyn FigureSource>;
+        let draining = watch.map(|watch| WatchThread::start(watch, clock.clone(), figures)).transpose()?;
         let mut server = Self {
             shares_responses: config.shares_responses(),
             proxy,

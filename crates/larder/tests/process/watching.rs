@@ -154,3 +154,79 @@ async fn a_stream_that_leaves_makes_room_for_another() {
     until("a stream has left", async || larder.metrics().await.sum("larder_live_subscribers") < 32).await;
     assert_eq!(Stream::open(&larder, "requests=").await.0, 200);
 }
+
+/// The sum over the last ten minutes of a figure per second, which is known in each second since the start.
+async fn sum(larder: &Process, name: &str) -> f64 {
+    let (status, said) = json(larder, &format!("/api/v1/series?names={name}&step=1")).await;
+    assert_eq!(status, 200, "{said}");
+    said["values"][name].as_array().unwrap().iter().filter_map(Value::as_f64).sum()
+}
+
+#[tokio::test]
+async fn figures_over_time_add_up_to_what_was_asked_and_to_what_the_origin_counted() {
+    let origin = origin();
+    let (_directory, path) = written(&config(&origin.url(), "", ""));
+    let larder = Process::run_config(&path).await;
+    let (status, mut stream) = Stream::open(&larder, "tick=1&samples=0").await;
+    assert_eq!(status, 200);
+    let mut client = connect(larder.addr).await;
+    for _ in 0..20 {
+        assert_eq!(client.exchange(&asking("/page1")).await.unwrap().status, 200);
+        assert_eq!(client.exchange(&asking("/cookie")).await.unwrap().status, 200);
+    }
+    until("all requests are in the figures", async || (sum(&larder, "requests").await - 40.0).abs() < 0.01)
+        .await;
+    let asked = sum(&larder, "result.asked").await;
+    assert!(
+        (asked - origin.log().count() as f64).abs() < 0.01,
+        "{asked}, the origin: {}",
+        origin.log().count()
+    );
+    let (_, rules) = json(&larder, "/api/v1/series?names=rule:*&step=1").await;
+    let rules = rules["values"].as_object().unwrap().iter();
+    let of_memory = rules.filter(|(name, _)| name.ends_with(":(site):result.memory"));
+    let memory: f64 = of_memory.flat_map(|(_, all)| all.as_array().unwrap()).filter_map(Value::as_f64).sum();
+    let of_all = sum(&larder, "result.memory").await;
+    assert!((of_all - 19.0).abs() < 0.01 && (memory - of_all).abs() < 0.01, "{of_all}, by rule {memory}");
+    // Ticks and the series are the same figures.
+    let mut ticks = 0.0;
+    while ticks < 39.9 {
+        ticks += stream.next("tick").await["values"]["requests"].as_f64().unwrap_or_default();
+    }
+    assert!((ticks - 40.0).abs() < 0.1, "{ticks}");
+    let (_, now) = json(&larder, "/api/v1/now").await;
+    assert_eq!(now["stats"]["requests"], 40, "{now}");
+    assert!(now["minute"]["requests"].as_f64().is_some_and(|rate| rate > 0.0), "{now}");
+    assert!(now["values"]["memory"].as_f64().is_some_and(|bytes| bytes > 1e6), "{now}");
+    let (_, heat) = json(&larder, "/api/v1/latency?of=all&step=1").await;
+    let points = heat["counts"].as_array().unwrap().iter().filter_map(Value::as_array).flatten();
+    let counted: f64 = points.filter_map(Value::as_f64).sum();
+    assert!((counted - 40.0).abs() < 0.5, "{counted}");
+    let (_, of_origin) = json(&larder, "/api/v1/latency?of=origin/app").await;
+    assert_eq!(of_origin["bounds"].as_array().unwrap().len(), 22, "{of_origin}");
+}
+
+#[tokio::test]
+async fn a_question_for_figures_beyond_the_bounds_is_400_and_tells_them() {
+    let origin = origin();
+    let (_directory, path) = written(&config(&origin.url(), "", ""));
+    let larder = Process::run_config(&path).await;
+    let many = vec!["requests"; 65].join(",");
+    for (query, word, told) in [
+        ("series", "query", "names=A,B"),
+        ("series?names=", "query", "names=A,B"),
+        ("series?names=requests&from=x", "query", "seconds"),
+        ("series?names=requests&from=86401", "span", "86400"),
+        ("series?names=requests&from=5&to=6", "span", "to"),
+        ("series?names=requests&step=0", "span", "86400"),
+        ("series?names=requests&from=86400&step=1", "span", "2000"),
+        (&*format!("series?names={many}"), "span", "64"),
+        ("latency", "query", "origin/NAME"),
+        ("latency?of=all/x", "query", "origin/NAME"),
+        ("live?tick=yes", "query", "tick"),
+    ] {
+        let (status, said) = json(&larder, &format!("/api/v1/{query}")).await;
+        assert_eq!((status, &said["error"]), (400, &word.into()), "{query}: {said}");
+        assert!(said["message"].as_str().unwrap().contains(told), "{query}: {said}");
+    }
+}

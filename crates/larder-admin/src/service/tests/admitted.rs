@@ -43,8 +43,16 @@ fn every_line_of_the_table_is_answered_to_whom_it_says() {
     for endpoint in ENDPOINTS {
         for action in endpoint.actions {
             for method in action.methods {
-                let url = action.parameters.iter().any(|parameter| parameter.name == "url");
-                let target = format!("{}{}", target(endpoint.path), if url { "?url=http://a/" } else { "" });
+                let required = [("/", "url=http://a/"), ("/api/", "names=requests"), ("/api/", "of=all")]
+                    .into_iter()
+                    .filter(|(below, pair)| {
+                        endpoint.path.starts_with(below)
+                            && action.parameters.iter().any(|known| {
+                                pair.strip_prefix(known.name).is_some_and(|rest| rest.starts_with('='))
+                            })
+                    });
+                let query = required.map(|(_, pair)| pair).collect::<Vec<_>>().join("&");
+                let target = format!("{}?{query}", target(endpoint.path));
                 let ask = |token| {
                     let body = "{\"tags\": [\"a\"]}";
                     now(admin.answer(&with_token(method, &target, token), LOCAL, &mut Body::from(body)))

@@ -18,6 +18,13 @@ use crate::fetched::Fetched;
 use crate::label::Vocabulary;
 use crate::tap::{SampleHead, SampleTexts, Weight};
 
+/// Nothing but counters has figures.
+struct NoFigures;
+
+impl FigureSource for NoFigures {
+    fn read(&self, _: &mut Reading<'_>) {}
+}
+
 /// A watch with its tap.
 struct World {
     metrics: Arc<Metrics>,

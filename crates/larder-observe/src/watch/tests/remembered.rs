@@ -104,7 +104,7 @@ fn every_bound_is_told() {
     let mut world = World::new();
     world.put_many("/", 1);
     world.drain_after(Duration::ZERO);
-    let _one = world.watch.subscribe(None, false).unwrap();
+    let _one = world.watch.subscribe(Interest::default()).unwrap();
     world.put_many("/", 400);
     world.drain_after(Duration::ZERO);
     let sample = world.watch.requests(None, 1)[0].bytes();
@@ -117,6 +117,9 @@ fn every_bound_is_told() {
          larder_live_turned_away_total{{why=\"full\"}} 0\n\
          larder_live_turned_away_total{{why=\"slow\"}} 0\n\
          larder_live_bytes {}\n\
+         larder_live_series 0\n\
+         larder_live_series_folded 0\n\
+         larder_live_history_bytes 0\n\
          larder_live_waiting_bytes {}\n",
         321 * sample,
         100 * sample,
@@ -128,7 +131,7 @@ fn every_bound_is_told() {
 fn the_thread_drains_until_it_is_stopped() {
     let World { tap, watch, .. } = World::new();
     let watch = Arc::new(watch);
-    let thread = WatchThread::start(Arc::clone(&watch), Clock::default()).unwrap();
+    let thread = WatchThread::start(Arc::clone(&watch), Clock::default(), Arc::new(NoFigures)).unwrap();
     tap.put(0, bare(), &SampleTexts::default());
     drop(thread);
     assert_eq!(watch.requests(None, 10).len(), 1);
@@ -139,7 +142,7 @@ fn the_thread_drains_until_it_is_stopped() {
 fn drains_come_more_often_while_all_is_asked_for() {
     let world = World::new();
     assert_eq!(world.watch.pause(), Duration::from_millis(100));
-    let all = world.watch.subscribe(None, true).unwrap();
+    let all = world.watch.subscribe(Interest { all: true, ..Interest::default() }).unwrap();
     assert_eq!(world.watch.pause(), Duration::from_millis(5));
     drop(all);
     assert_eq!(world.watch.pause(), Duration::from_millis(100));

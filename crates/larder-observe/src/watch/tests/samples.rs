@@ -126,7 +126,8 @@ fn secrets_and_addresses_are_kept_as_the_settings_say() {
         (vec![], Clients::Off, "x=1&token=secret", Value::Null),
         (vec!["*"], Clients::Masked, "x=***&token=***", json!("192.0.2.0/24")),
     ] {
-        let mut world = World::with(WatchSettings { redact: Redact::new(names), clients });
+        let mut world =
+            World::with(WatchSettings { redact: Redact::new(names), clients, ..WatchSettings::default() });
         let sample = world.sample(full(RuleId::default()), &full_texts());
         let json = json_of(&sample);
         assert_eq!(json["query"], query);
@@ -137,10 +138,14 @@ fn secrets_and_addresses_are_kept_as_the_settings_say() {
 
 #[test]
 fn what_is_remembered_goes_when_less_may_be_kept() {
-    let mut world = World::with(WatchSettings { redact: Redact::new([]), clients: Clients::Full });
+    let mut world = World::with(WatchSettings {
+        redact: Redact::new([]),
+        clients: Clients::Full,
+        ..WatchSettings::default()
+    });
     world.put_many("/?token=secret", 2);
     world.drain_after(Duration::ZERO);
-    let same = WatchSettings { redact: Redact::new([]), clients: Clients::Full };
+    let same = WatchSettings { redact: Redact::new([]), clients: Clients::Full, ..WatchSettings::default() };
     world.watch.configure(same);
     assert_eq!(world.watch.requests(None, 10).len(), 2);
     world.watch.configure(WatchSettings::default());

@@ -21,6 +21,7 @@ fn read(subscription: &mut Subscription) -> Vec<String> {
                 return words;
             }
             Poll::Ready(Some(Live::Sample(sample))) => sample.head().result.token().into(),
+            Poll::Ready(Some(Live::Tick(tick))) => format!("tick {}", tick.at.0),
             Poll::Ready(Some(Live::Event(event))) => event.kind.into(),
             Poll::Ready(Some(Live::Skipped(count))) => format!("skipped {count}"),
             Poll::Ready(Some(Live::TooSlow)) => "too slow".into(),
@@ -38,8 +39,9 @@ fn a_subscription_gets_what_its_filter_takes_from_now_on() {
     world.put_many("/before", 1);
     world.watch.tell(event("before"));
     world.drain_after(TENTH);
-    let mut all = world.watch.subscribe(None, false).unwrap();
-    let mut own = world.watch.subscribe(Some(filter("path=/a")), false).unwrap();
+    let mut all = world.watch.subscribe(Interest::default()).unwrap();
+    let mut own =
+        world.watch.subscribe(Interest { filter: Some(filter("path=/a")), ..Interest::default() }).unwrap();
     assert_eq!(read(&mut all), [""; 0]);
     world.put_many("/a", 1);
     world.put_many("/b", 1);
@@ -56,8 +58,9 @@ fn a_subscription_gets_what_its_filter_takes_from_now_on() {
 #[test]
 fn a_hundred_samples_come_in_a_second_and_the_rest_is_counted() {
     let mut world = World::new();
-    let mut some = world.watch.subscribe(Some(filter("path=/a")), false).unwrap();
-    let mut all = world.watch.subscribe(None, true).unwrap();
+    let mut some =
+        world.watch.subscribe(Interest { filter: Some(filter("path=/a")), ..Interest::default() }).unwrap();
+    let mut all = world.watch.subscribe(Interest { all: true, ..Interest::default() }).unwrap();
     world.drain_after(SECOND);
     for _ in 0..9 {
         world.put_many("/a", 20);
@@ -78,8 +81,8 @@ fn a_hundred_samples_come_in_a_second_and_the_rest_is_counted() {
 #[test]
 fn all_exchanges_are_sampled_as_long_as_a_subscription_asks_for_them() {
     let mut world = World::new();
-    let one = world.watch.subscribe(None, true).unwrap();
-    let mut other = world.watch.subscribe(None, true).unwrap();
+    let one = world.watch.subscribe(Interest { all: true, ..Interest::default() }).unwrap();
+    let mut other = world.watch.subscribe(Interest { all: true, ..Interest::default() }).unwrap();
     drop(one);
     assert!(world.tap.takes_all());
     world.put_many("/", 1);
@@ -92,24 +95,28 @@ fn all_exchanges_are_sampled_as_long_as_a_subscription_asks_for_them() {
 #[test]
 fn there_are_32_subscriptions_at_most() {
     let world = World::new();
-    let mut all: Vec<_> = (0..SUBSCRIBERS_MAX).map(|_| world.watch.subscribe(None, false).unwrap()).collect();
-    let refused = world.watch.subscribe(None, true).unwrap_err();
+    let mut all: Vec<_> =
+        (0..SUBSCRIBERS_MAX).map(|_| world.watch.subscribe(Interest::default()).unwrap()).collect();
+    let refused = world.watch.subscribe(Interest { all: true, ..Interest::default() }).unwrap_err();
     assert_eq!(refused.to_string(), "there are 32 subscriptions already");
     assert!(!world.tap.takes_all());
     assert_eq!(world.exposes("larder_live_turned_away_total{why=\"full\"}"), 1);
     assert_eq!(world.exposes("larder_live_subscribers"), 32);
     all.pop();
     assert_eq!(world.exposes("larder_live_subscribers"), 31);
-    all.push(world.watch.subscribe(None, false).unwrap());
-    assert!(world.watch.subscribe(None, false).is_err());
+    all.push(world.watch.subscribe(Interest::default()).unwrap());
+    assert!(world.watch.subscribe(Interest::default()).is_err());
 }
 
 #[test]
 fn a_reader_that_takes_nothing_for_ten_seconds_is_dropped_and_told() {
     let mut world = World::new();
-    let mut slow = world.watch.subscribe(None, false).unwrap();
-    let mut idle = world.watch.subscribe(Some(filter("path=/never")), false).unwrap();
-    let mut good = world.watch.subscribe(None, false).unwrap();
+    let mut slow = world.watch.subscribe(Interest::default()).unwrap();
+    let mut idle = world
+        .watch
+        .subscribe(Interest { filter: Some(filter("path=/never")), ..Interest::default() })
+        .unwrap();
+    let mut good = world.watch.subscribe(Interest::default()).unwrap();
     world.put_many("/", 2);
     world.drain_after(TENTH);
     for second in 0..9 {
@@ -134,7 +141,7 @@ fn a_reader_that_takes_nothing_for_ten_seconds_is_dropped_and_told() {
 #[test]
 fn one_read_each_ten_seconds_keeps_a_reader() {
     let mut world = World::new();
-    let mut subscription = world.watch.subscribe(None, false).unwrap();
+    let mut subscription = world.watch.subscribe(Interest::default()).unwrap();
     world.put_many("/", 5);
     world.drain_after(TENTH);
     for _ in 0..4 {
@@ -148,7 +155,9 @@ fn one_read_each_ten_seconds_keeps_a_reader() {
 #[test]
 fn what_waits_is_bounded_for_one_reader_and_for_all() {
     let mut world = World::new();
-    let mut all: Vec<_> = (0..12).map(|_| world.watch.subscribe(None, true).unwrap()).collect();
+    let mut all: Vec<_> = (0..12)
+        .map(|_| world.watch.subscribe(Interest { all: true, ..Interest::default() }).unwrap())
+        .collect();
     let target = format!("/{}", "x".repeat(500));
     for _ in 0..30 {
         world.put_many(&target, 100);
@@ -167,7 +176,7 @@ fn what_waits_is_bounded_for_one_reader_and_for_all() {
     drop(all);
 
     // Alone, a reader has its own bound.
-    let mut one = world.watch.subscribe(None, true).unwrap();
+    let mut one = world.watch.subscribe(Interest { all: true, ..Interest::default() }).unwrap();
     for _ in 0..30 {
         world.put_many(&target, 100);
         world.drain_after(Duration::from_millis(1));
@@ -187,7 +196,7 @@ fn what_waits_is_bounded_for_one_reader_and_for_all() {
 #[test]
 fn what_a_reader_has_left_takes_no_room() {
     let mut world = World::new();
-    let subscription = world.watch.subscribe(None, false).unwrap();
+    let subscription = world.watch.subscribe(Interest::default()).unwrap();
     world.put_many("/", 5);
     world.drain_after(TENTH);
     assert!(world.exposes("larder_live_waiting_bytes") > 0);
@@ -210,7 +219,8 @@ impl Wake for Woken {
 #[test]
 fn a_reader_that_waits_is_woken_by_what_it_gets_and_by_the_end() {
     let mut world = World::new();
-    let mut subscription = world.watch.subscribe(Some(filter("path=/a")), false).unwrap();
+    let mut subscription =
+        world.watch.subscribe(Interest { filter: Some(filter("path=/a")), ..Interest::default() }).unwrap();
     let woken = Arc::new(Woken::default());
     let waker = Waker::from(Arc::clone(&woken));
     let mut context = Context::from_waker(&waker);
@@ -236,7 +246,7 @@ fn a_reader_that_waits_is_woken_by_what_it_gets_and_by_the_end() {
 #[test]
 fn waiting_in_a_task_is_the_same() {
     let mut world = World::new();
-    let mut subscription = world.watch.subscribe(None, false).unwrap();
+    let mut subscription = world.watch.subscribe(Interest::default()).unwrap();
     let mut context = Context::from_waker(Waker::noop());
     {
         let mut next = std::pin::pin!(subscription.next());
@@ -246,4 +256,28 @@ fn waiting_in_a_task_is_the_same() {
     world.drain_after(TENTH);
     let mut next = std::pin::pin!(subscription.next());
     assert!(matches!(next.as_mut().poll(&mut context), Poll::Ready(Some(Live::Sample(_)))));
+}
+
+#[test]
+fn ticks_go_to_those_who_want_them_and_begin_with_the_last() {
+    let mut world = World::new();
+    let tick = |world: &mut World| {
+        world.now = world.now.later(Duration::from_secs(1));
+        world.watch.tick(world.now, &NoFigures);
+    };
+    tick(&mut world);
+    assert!(world.watch.newest().is_none(), "the first one is no second");
+    tick(&mut world);
+    let ticks = Interest { ticks: true, samples: false, ..Interest::default() };
+    let mut figures = world.watch.subscribe(ticks.clone()).unwrap();
+    let mut samples = world.watch.subscribe(Interest::default()).unwrap();
+    assert_eq!(read(&mut figures), ["tick 2000"]);
+    tick(&mut world);
+    world.put_many("/a", 1);
+    world.drain_after(Duration::ZERO);
+    assert_eq!(read(&mut figures), ["tick 3000"]);
+    assert_eq!(read(&mut samples), ["own"]);
+    let all = world.watch.subscribe(Interest { all: true, ..ticks }).unwrap();
+    assert!(!world.tap.takes_all(), "who wants no samples does not ask for all of them");
+    drop(all);
 }
