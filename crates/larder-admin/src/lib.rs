@@ -33,6 +33,6 @@ pub use larder::{
 pub use purges::question::{NotPurged, PurgeQuestion, PurgeReceipt};
 pub use service::Admin;
 pub use stats::{
-    Counts, LatencyStats, ListenerStats, LogStats, OriginStats, PageStats, RemoteServerStats, RuleStats,
-    ServerStats, SiteStats, Stats, StoreStats, TierStats, WorkerStats,
+    CheckStats, Counts, LatencyStats, ListenerStats, LogStats, OriginStats, PageStats, RemoteServerStats,
+    RuleStats, ServerStats, SiteStats, Stats, StoreStats, TierStats, WorkerStats,
 };

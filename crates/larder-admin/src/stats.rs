@@ -213,6 +213,25 @@ pub struct ServerStats {
     pub requests: u64,
     /// Requests it failed.
     pub failures: u64,
+    /// Final heads by class of status code; those that occurred.
+    pub by_code_class: Counts,
+    /// Bytes of content that it sent.
+    pub body_bytes: u64,
+    /// The median time to the final head, in seconds, since it is known; at most twice too high or half too low.
+    pub p50: Option<f64>,
+    /// The same for the 99th percentile.
+    pub p99: Option<f64>,
+    /// The last health check, where there was one.
+    pub check: Option<CheckStats>,
+}
+
+/// The last health check of a server.
+#[derive(Clone, Debug, Serialize)]
+pub struct CheckStats {
+    /// How long ago it ended.
+    pub seconds_ago: f64,
+    /// `good`, `bad` or `not-asked`.
+    pub result: &'static str,
 }
 
 /// The access log.

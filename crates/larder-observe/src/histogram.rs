@@ -77,6 +77,22 @@ impl Default for HistogramSnapshot {
     }
 }
 
+/// The duration in seconds that a share `p` of all did not exceed, of counts by [`OCTAVES`]. `None` of nothing. Within a power of two the durations
+/// are taken to lie evenly on a scale of logarithms, so it is at most twice too high or half too low.
+pub fn octave_percentile(counts: &[u64; OCTAVES], p: f64) -> Option<f64> {
+    let count: u64 = counts.iter().sum();
+    let rank = p.clamp(0.0, 1.0) * count as f64;
+    let mut seen = 0.0;
+    for (bound, n) in HistogramSnapshot::octave_bounds().into_iter().zip(counts).filter(|(_, n)| **n > 0) {
+        let more = *n as f64;
+        if seen + more >= rank {
+            return Some(bound * ((rank - seen) / more - 1.0).exp2());
+        }
+        seen += more;
+    }
+    None
+}
+
 impl HistogramSnapshot {
     /// Adds a worker's histogram.
     pub fn add(&mut self, histogram: &Histogram) {
@@ -219,6 +235,17 @@ mod tests {
         }
         assert_eq!(HistogramSnapshot::default().percentile(0.5), None);
         assert!((snapshot.sum_seconds() - 5.05).abs() < 1e-9);
+    }
+
+    #[test]
+    fn percentiles_of_octaves_lie_within_their_power_of_two() {
+        assert_eq!(octave_percentile(&[0; OCTAVES], 0.5), None);
+        let ms: Vec<_> = (1..=100).map(Duration::from_millis).collect();
+        let octaves = of(&ms).octaves();
+        for (p, exact) in [(0.5, 0.05), (0.9, 0.09), (0.99, 0.099), (1.0, 0.1)] {
+            let value = octave_percentile(&octaves, p).unwrap();
+            assert!((exact / 2.0..=exact * 2.0).contains(&value), "p{p}: {value}");
+        }
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub use error::ObserveError;
 pub use exposition::{Exposition, Samples, Value};
 pub use family::{Family, Kind};
 pub use fetched::Fetched;
-pub use histogram::{Histogram, HistogramSnapshot};
+pub use histogram::{Histogram, HistogramSnapshot, OCTAVES, octave_percentile};
 pub use label::{BytesFrom, CodeClass, Label, MethodLabel, Served, Vocabulary};
 pub use metrics::Metrics;
 pub use names::{CacheId, OriginId, RouteId, RuleId};

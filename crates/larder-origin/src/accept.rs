@@ -57,6 +57,7 @@ async fn accept_tunnel(
         }
     };
     ticket.succeeded();
+    ticket.answered(status, timing.first_byte);
     in_flight.stay(ticket);
     // The stream now owns the socket; hyper's task has ended, and the lease with nothing left to close.
     let tunnel = Tunnel(Box::pin(TunnelStream::new(upgraded, in_flight)));
@@ -88,6 +89,7 @@ fn accept_content(
     let (mut parts, incoming) = response.into_parts();
     let framing = answer::check(&parts, &asked.method, &settings.head).inspect_err(|_| ticket.failed())?;
     ticket.succeeded();
+    ticket.answered(parts.status, timing.first_byte);
     in_flight.stay(ticket);
     let limit = match content_type::is_stream(&parts.headers) {
         true => settings.timeouts.event_stream,
@@ -96,7 +98,7 @@ fn accept_content(
     let announced = trailers::announced(&parts.headers);
     answer::strip(&mut parts.headers);
     let is_reusable = framing.is_reusable && is_upload_complete;
-    let hold = Hold { lease, is_reusable, uploading, _in_flight: in_flight };
+    let hold = Hold { lease, is_reusable, uploading, in_flight };
     let body = if incoming.is_end_stream() {
         hold.finish();
         Body::Empty

@@ -67,7 +67,7 @@ pub(crate) struct Hold {
     pub(crate) is_reusable: bool,
     /// What is left of the request goes on until the response has ended.
     pub(crate) uploading: Option<Uploading>,
-    pub(crate) _in_flight: InFlight,
+    pub(crate) in_flight: InFlight,
 }
 
 impl Hold {
@@ -163,7 +163,12 @@ impl HttpBody for Download {
                 Poll::Ready(Some(Ok(frame))) => {
                     self.is_waiting = false;
                     let frame = match frame.into_data() {
-                        Ok(data) => Frame::data(data),
+                        Ok(data) => {
+                            if let Some(hold) = &self.hold {
+                                hold.in_flight.received(data.len());
+                            }
+                            Frame::data(data)
+                        }
                         Err(frame) => match trailers::permitted(frame.into_trailers().unwrap_or_default()) {
                             Ok(Some(fields)) => Frame::trailers(fields),
                             Ok(None) => continue,

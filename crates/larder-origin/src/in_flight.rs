@@ -32,6 +32,13 @@ impl InFlight {
         self.seat = None;
     }
 
+    /// So much content came.
+    pub(crate) fn received(&self, bytes: usize) {
+        if let Some(ticket) = &self.ticket {
+            ticket.received(bytes);
+        }
+    }
+
     /// Counts at its endpoint.
     pub(crate) fn stay(&mut self, ticket: Ticket) {
         self.ticket = Some(ticket);

@@ -58,7 +58,9 @@ pub use connections::Connections;
 pub use counters::Counters;
 pub use error::{Fault, OriginError, SetupError};
 pub use exposition::Visit;
-pub use fleet::{NotATag, ServerReport, ServerState, ServerTag, stable_hash};
+pub use fleet::{
+    CheckReport, HEAD_TIMES, NotATag, ServerReport, ServerState, ServerTag, head_time_bound, stable_hash,
+};
 pub use larder_tls::TlsFailure;
 pub use origin::{Origin, Unresolved};
 pub use progress::Progress;

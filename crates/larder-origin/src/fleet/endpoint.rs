@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
+use http::StatusCode;
 use larder_http::authority::Authority;
 use tokio::time::Instant;
 
@@ -16,6 +18,7 @@ use super::record::EndpointRecord;
 use super::tag::ServerTag;
 use crate::connect::Dial;
 use crate::counters::Counters;
+use crate::health::Verdict;
 use crate::place::Place;
 use crate::settings::{OriginSettings, ServerAddress};
 
@@ -159,6 +162,11 @@ impl Endpoint {
         self.parts.record.condition.checks()
     }
 
+    /// It was asked how it is.
+    pub(crate) fn checked(&self, verdict: Verdict) {
+        self.parts.record.answers.checked(verdict, Instant::now());
+    }
+
     /// Nobody checks it any more.
     pub(crate) fn forget_checks(&self) {
         self.parts.record.condition.forget_checks();
@@ -206,6 +214,16 @@ impl Ticket {
 
     pub(super) fn is_probe(&self) -> bool {
         self.part.is_probe()
+    }
+
+    /// A final head came, so long after the request was sent.
+    pub(crate) fn answered(&self, status: StatusCode, took: Duration) {
+        self.endpoint.parts.record.answers.answered(status, took);
+    }
+
+    /// So much content came.
+    pub(crate) fn received(&self, bytes: usize) {
+        self.endpoint.parts.record.answers.received(bytes);
     }
 
     /// A final head came that speaks for the endpoint. Only the first outcome counts.

@@ -16,6 +16,7 @@
 //!
 //! **Invariant**: an endpoint that left the list gets no new request and keeps no unused connection.
 
+mod answers;
 mod balance;
 mod budget;
 mod condition;
@@ -37,6 +38,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+pub use answers::{CheckReport, HEAD_TIMES, head_time_bound};
 pub(crate) use balance::Chooser;
 pub(crate) use budget::Budget;
 pub(crate) use condition::Checks;

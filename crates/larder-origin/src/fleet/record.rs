@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicU64;
 
 use tokio::time::Instant;
 
+use super::answers::Answers;
 use super::condition::Condition;
 
 /// What is remembered of a server's address as long as anybody uses it.
@@ -13,6 +14,7 @@ pub(crate) struct EndpointRecord {
     pub(super) in_flight: AtomicU64,
     pub(super) requests: AtomicU64,
     pub(super) failures: AtomicU64,
+    pub(super) answers: Answers,
 }
 
 impl EndpointRecord {
@@ -22,6 +24,7 @@ impl EndpointRecord {
             in_flight: AtomicU64::new(0),
             requests: AtomicU64::new(0),
             failures: AtomicU64::new(0),
+            answers: Answers::default(),
         }
     }
 }

@@ -6,6 +6,9 @@
 use std::fmt;
 use std::sync::atomic::Ordering;
 
+use tokio::time::Instant;
+
+use super::answers::{CheckReport, HEAD_TIMES};
 use super::record::EndpointRecord;
 use crate::place::Place;
 use crate::settings::ServerAddress;
@@ -29,6 +32,14 @@ pub struct ServerReport {
     pub failures: u64,
     /// Requests it was given since it is known, those in flight included.
     pub requests: u64,
+    /// Final heads by class of status code, 1xx to 5xx.
+    pub classes: [u64; 5],
+    /// Final heads by time from the request that was sent; the upper bounds are those of [`head_time_bound`](super::head_time_bound).
+    pub heads: [u64; HEAD_TIMES],
+    /// Bytes of content that it sent.
+    pub bytes: u64,
+    /// The last health check, where there was one.
+    pub check: Option<CheckReport>,
 }
 
 /// How a server is doing.
@@ -86,6 +97,10 @@ impl ServerReport {
             in_flight: record.in_flight.load(Ordering::Relaxed),
             failures: record.failures.load(Ordering::Relaxed),
             requests: record.requests.load(Ordering::Relaxed),
+            classes: record.answers.classes(),
+            heads: record.answers.heads(),
+            bytes: record.answers.bytes(),
+            check: record.answers.check(Instant::now()),
         }
     }
 }

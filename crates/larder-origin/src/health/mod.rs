@@ -111,6 +111,7 @@ async fn keep_asking(
         let (dial, place) = (endpoint.dial(), endpoint.place());
         let verdict = check::check(dial, place, &host, &health, &settings, &resources).await;
         counters.checked(verdict);
+        endpoint.checked(verdict);
         if let Some(is_healthy) = streak.note(verdict)
             && endpoint.set_healthy(is_healthy)
         {

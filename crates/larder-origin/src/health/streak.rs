@@ -24,6 +24,17 @@ pub(crate) enum Verdict {
     Unknown,
 }
 
+impl Verdict {
+    /// The word of metrics and reports.
+    pub(crate) fn token(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Bad => "bad",
+            Self::Unknown => "not-asked",
+        }
+    }
+}
+
 /// The checks of one server so far.
 #[derive(Debug)]
 pub(super) struct Streak {

@@ -112,6 +112,8 @@ async fn the_first_answer_decides_alone() {
     });
     become_(&larder, "Unhealthy Up").await;
     assert_eq!(all[0].asked(PATH), 1);
+    let checks: Vec<_> = larder.state.servers().iter().map(|server| server.check.map(|c| c.result)).collect();
+    assert_eq!(checks, [Some("bad"), Some("good")]);
     drop(tending);
     larder.ends_without_leaks().await;
 }

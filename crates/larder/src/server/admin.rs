@@ -9,15 +9,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use larder_admin::{
-    Admin, Answering, Counts, Explaining, Guard, Health, Larder, ListQuestion, ListenerStats, LogStats,
-    ObjectQuestion, PurgeQuestion, PurgeReceipt, Purging, RemoteServerStats, ServerStats, Shown, Stats,
-    TierStats, Token, Unexplained,
+    Admin, Answering, CheckStats, Counts, Explaining, Guard, Health, Larder, ListQuestion, ListenerStats,
+    LogStats, ObjectQuestion, PurgeQuestion, PurgeReceipt, Purging, RemoteServerStats, ServerStats, Shown,
+    Stats, TierStats, Token, Unexplained,
 };
 use larder_config::{Cidr, Config, Secret};
 use larder_http::time::Clock;
 use larder_listen::{Drain, Metrics as ListenMetrics, Settings, Slots};
 use larder_observe::watch::{Event, Watch};
-use larder_observe::{AccessLog, Diagnostics, Exposition, Kind, Metrics, family};
+use larder_observe::{
+    AccessLog, CodeClass, Diagnostics, Exposition, Kind, Label, Metrics, family, octave_percentile,
+};
 use larder_origin::{OriginError, ServerReport};
 use larder_proxy::explain::{ExplainError, Question};
 use larder_proxy::objects::Stores;
@@ -379,8 +381,25 @@ fn occurred(counts: impl IntoIterator<Item = (&'static str, u64)>) -> Counts {
 }
 
 fn server_stats(report: ServerReport) -> ServerStats {
-    let ServerReport { server, address, weight, backup, state, in_flight, failures, requests } = report;
-    ServerStats { server, address, state: state.token(), weight, backup, in_flight, requests, failures }
+    let ServerReport { server, address, weight, backup, state, in_flight, failures, requests, .. } = report;
+    let classes = CodeClass::TOKENS.iter().copied().zip(report.classes);
+    ServerStats {
+        server,
+        address,
+        state: state.token(),
+        weight,
+        backup,
+        in_flight,
+        requests,
+        failures,
+        by_code_class: occurred(classes),
+        body_bytes: report.bytes,
+        p50: octave_percentile(&report.heads, 0.5),
+        p99: octave_percentile(&report.heads, 0.99),
+        check: report
+            .check
+            .map(|check| CheckStats { seconds_ago: check.ago.as_secs_f64(), result: check.result }),
+    }
 }
 
 fn remote_stats(report: larder_remote::ServerReport) -> RemoteServerStats {

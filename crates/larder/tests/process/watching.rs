@@ -198,6 +198,12 @@ async fn figures_over_time_add_up_to_what_was_asked_and_to_what_the_origin_count
     assert_eq!(now["stats"]["requests"], 40, "{now}");
     assert!(now["minute"]["requests"].as_f64().is_some_and(|rate| rate > 0.0), "{now}");
     assert!(now["values"]["memory"].as_f64().is_some_and(|bytes| bytes > 1e6), "{now}");
+    let server = &now["stats"]["origins"][0]["servers"][0];
+    assert_eq!(server["by_code_class"]["2xx"], origin.log().count(), "{server}");
+    assert_eq!(server["body_bytes"], 1000 + 20 * 10, "{server}");
+    assert!(server["p50"].as_f64().is_some_and(|p50| p50 > 0.0) && server["check"].is_null(), "{server}");
+    let received = sum(&larder, "bytes_in").await;
+    assert!((received - 1200.0).abs() < 1.0, "{received}");
     let (_, heat) = json(&larder, "/api/v1/latency?of=all&step=1").await;
     let points = heat["counts"].as_array().unwrap().iter().filter_map(Value::as_array).flatten();
     let counted: f64 = points.filter_map(Value::as_f64).sum();

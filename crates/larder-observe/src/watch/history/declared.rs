@@ -48,6 +48,7 @@ figures! {
     [] "bytes_store" "bytes per second" "Those of them that came from a store.";
     [] "bytes_origin" "bytes per second" "Those of them that came from an origin.";
     [] "bytes_own" "bytes per second" "Those of them that are larder's own.";
+    [] "bytes_in" "bytes per second" "Bytes of content that origins sent.";
     [] "origin_answers" "responses per second" "Final heads of origins.";
     [] "origin_seconds" "seconds per second" "How long they took together.";
     [] "evictions" "responses per second" "Responses that memory let go of, by all stores.";
@@ -82,10 +83,15 @@ figures! {
     ["origin", "NAME"] "failures" "fetches per second" "Those without.";
     ["origin", "NAME"] "failure" . "WORD" "fetches per second" "The same, by the word of the error.";
     ["origin", "NAME"] "seconds" "seconds per second" "How long final heads took together.";
+    ["origin", "NAME"] "bytes" "bytes per second" "Bytes of content that it sent.";
     ["origin", "NAME"] "in_flight" "requests" "Requests whose response has not ended.";
     ["origin", "NAME"] "queued" "requests" "Requests that wait for a place among those in flight.";
     ["origin", "NAME"] "p50" "seconds" "Median time to the final head. Over more than a second, the mean of the seconds' medians.";
     ["origin", "NAME"] "p99" "seconds" "The same for the 99th percentile.";
+    ["server", "ORIGIN", "ADDRESS"] "requests" "requests per second" "Requests that one address of a server was given.";
+    ["server", "ORIGIN", "ADDRESS"] "failures" "requests per second" "Those that it failed.";
+    ["server", "ORIGIN", "ADDRESS"] "status" . "CLASS" "responses per second" "Its final heads by class of status code.";
+    ["server", "ORIGIN", "ADDRESS"] "bytes" "bytes per second" "Bytes of content that it sent.";
 }
 
 impl DeclaredFigure {

@@ -4,7 +4,8 @@
 //! Runs on the watch's thread; it takes the locks that a scrape of `/metrics` takes, for as long.
 
 use larder_observe::watch::{FigureSource, Reading, SeriesName};
-use larder_origin::OriginError;
+use larder_observe::{CodeClass, Label};
+use larder_origin::{OriginError, ServerReport};
 
 use super::Insight;
 
@@ -64,6 +65,9 @@ impl Insight {
             let scope = ["origin", name.as_str()];
             let of = |measure| SeriesName::of(&scope, measure);
             reading.level(&of("in_flight"), state.counters().in_flight() as f64);
+            for server in state.servers() {
+                read_server(name, &server, reading);
+            }
             state.for_each(&mut |family, _, labels, value| match family {
                 "larder_origin_queue_length" => reading.level(&of("queued"), value as f64),
                 "larder_origin_errors_total" => {
@@ -80,4 +84,18 @@ impl Insight {
             });
         }
     }
+}
+
+/// Addresses of one server are told apart: one of them may be the slow one.
+fn read_server(origin: &str, server: &ServerReport, reading: &mut Reading<'_>) {
+    let scope = ["server", origin, &*server.address];
+    let of = |measure| SeriesName::of(&scope, measure);
+    reading.total(&of("requests"), server.requests);
+    reading.total(&of("failures"), server.failures);
+    for (class, count) in CodeClass::TOKENS.iter().zip(server.classes) {
+        reading.total(&of("status").word(class), count);
+    }
+    let more = reading.total(&of("bytes"), server.bytes) as f64;
+    reading.more(&SeriesName::of(&["origin", origin], "bytes"), more);
+    reading.more(&SeriesName::of_all("bytes_in"), more);
 }
