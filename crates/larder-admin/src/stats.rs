@@ -125,6 +125,8 @@ pub struct StoreStats {
     pub stored: u64,
     /// Responses given up, by reason.
     pub evictions: Counts,
+    /// The mean age of those that its memory gave up for room, in seconds.
+    pub evicted_age: Option<f64>,
     /// Whether it goes on without a disk, or without its directory of files.
     pub degraded: bool,
     /// What it holds.
@@ -341,6 +343,7 @@ impl From<&larder_observe::CacheSnapshot> for StoreStats {
             collapsed: cache.collapsed,
             stored: cache.stored,
             evictions: Counts::new(),
+            evicted_age: None,
             degraded: false,
             tiers: Vec::new(),
             servers: Vec::new(),

@@ -158,6 +158,9 @@ families! {
     EVICTIONS = "larder_cache_evictions_total" Counter "responses" ["store", "reason"]
         "Responses that a store gave up, by reason."
         "A cache that is too small evicts for room what is asked for again.";
+    EVICTED_SECONDS = "larder_cache_evicted_age_seconds_total" Counter "seconds" ["store"]
+        "How old the responses were that a store's memory gave up for room, together."
+        "Divided by the evictions for `room`: the mean age at eviction. A store that evicts within minutes is too small.";
     PROMOTIONS = "larder_cache_promotions_total" Counter "responses" ["store"]
         "Large bodies that came from disks into memory because they were read again."
         "Stands still where what is in use is larger than memory; then a larger one helps.";

@@ -208,6 +208,7 @@ impl Store {
     /// and takes out of memory what nobody has asked for during `idle`, or a quarter of that more, which disks do by
     /// themselves.
     pub fn tend(&self, idle: Option<Duration>, now: Now) {
+        self.memory.tell_time(now.monotonic);
         if self.has_tiers_behind() || self.asks_for_records() {
             let turn = self.turn.fetch_add(1, Ordering::Relaxed);
             self.memory.used_in(turn, |base, variant| {

@@ -8,6 +8,7 @@
 //! The cap is one [`Budget`] for the whole store. Room is made before it is used: by evicting, shard after shard, until
 //! the reservation fits, or until nothing is left that would free it; then the response is served and not stored.
 
+mod evicted;
 mod hot;
 mod lending;
 mod pace;
@@ -34,6 +35,7 @@ use crate::lease::Gone;
 use crate::promote::Promotions;
 use crate::rank::{Rank, RankedRwLock};
 use crate::stored::{INDEX_ENTRY_BYTES, StoredBody, StoredResponse};
+use evicted::Evicted;
 use hot::Version;
 pub use hot::{Held, HotCache, HotHandle};
 use pace::Pace;
@@ -94,9 +96,7 @@ pub struct MemoryStore {
     max_object: AtomicU64,
     shards: Box<[CountedShard]>,
     next_victim: AtomicUsize,
-    evicted_for_room: AtomicU64,
-    evicted_variants: AtomicU64,
-    evicted_idle: AtomicU64,
+    evicted: Evicted,
     refused: AtomicU64,
     promotions: Promotions,
     gone: Gone,
@@ -120,9 +120,7 @@ impl MemoryStore {
             max_object: AtomicU64::new(settings.max_object),
             shards: (0..SHARDS).map(|_| CountedShard::default()).collect(),
             next_victim: AtomicUsize::new(0),
-            evicted_for_room: AtomicU64::new(0),
-            evicted_variants: AtomicU64::new(0),
-            evicted_idle: AtomicU64::new(0),
+            evicted: Evicted::default(),
             refused: AtomicU64::new(0),
             promotions: Promotions::default(),
             gone: Gone::default(),
@@ -133,6 +131,11 @@ impl MemoryStore {
     /// Notes from now on what becomes of URLs. Only the first call counts.
     pub fn note_fates(&self, fates: &Arc<Fates>) {
         let _ = self.fates.set(Arc::clone(fates));
+    }
+
+    /// Tells the time for the ages of what is evicted. To be called every second.
+    pub(crate) fn tell_time(&self, now: Duration) {
+        self.evicted.tell_time(now);
     }
 
     /// What becomes of the URL with this hash.
@@ -292,9 +295,9 @@ impl MemoryStore {
         for step in 0.. {
             match self.victim()?.change(|shard| shard.step(step > PATIENT_STEPS)) {
                 Step::Evicted(victim, url) => {
-                    if !victim.is_mark() {
+                    if let Some(response) = victim.response() {
                         self.note(url, Fate::Evicted);
-                        self.evicted_for_room.fetch_add(1, Ordering::Relaxed);
+                        self.evicted.left_for_room(response);
                     }
                     let bytes = victim.bytes();
                     self.let_go([victim], None);
@@ -348,7 +351,7 @@ impl MemoryStore {
             Some(capped)
         });
         self.let_go(dropped, Some(&body));
-        self.evicted_variants.fetch_add(capped.unwrap_or(0), Ordering::Relaxed);
+        self.evicted.variants.fetch_add(capped.unwrap_or(0), Ordering::Relaxed);
         if capped.is_some() {
             self.note(key.hash(), Fate::Stored);
         }
@@ -486,7 +489,7 @@ impl MemoryStore {
                 });
                 let responses = || dropped.iter().filter(|(item, _)| !item.is_mark());
                 responses().for_each(|(_, url)| self.note(*url, Fate::Idle));
-                self.evicted_idle.fetch_add(responses().count() as u64, Ordering::Relaxed);
+                self.evicted.idle.fetch_add(responses().count() as u64, Ordering::Relaxed);
                 self.let_go(dropped.into_iter().map(|(item, _)| item), None);
             }
         }
@@ -499,9 +502,10 @@ impl MemoryStore {
             bytes: self.budget.used(),
             max_bytes: self.budget.cap(),
             high_water_bytes: self.budget.high_water(),
-            evicted_for_room: self.evicted_for_room.load(Ordering::Relaxed),
-            evicted_variants: self.evicted_variants.load(Ordering::Relaxed),
-            evicted_idle: self.evicted_idle.load(Ordering::Relaxed),
+            evicted_for_room: self.evicted.for_room.load(Ordering::Relaxed),
+            evicted_ages: self.evicted.ages(),
+            evicted_variants: self.evicted.variants.load(Ordering::Relaxed),
+            evicted_idle: self.evicted.idle.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
             promoted: self.promotions.done(),
             let_go: self.gone.let_go(),

@@ -222,6 +222,20 @@ fn a_flood_never_exceeds_the_cap_and_ends_with_the_store_full() {
 }
 
 #[test]
+fn the_age_at_eviction_counts_from_when_a_response_was_received() {
+    let store = store(256 * 1024);
+    let begin = CLOCK.now().monotonic;
+    for n in 0..5_000_u64 {
+        // One a second; all were received at the beginning.
+        store.tell_time(begin + Duration::from_secs(n));
+        put(&store, &format!("/{n}"), 1000);
+    }
+    let usage = store.usage();
+    let mean = usage.evicted_ages.as_secs_f64() / usage.evicted_for_room as f64;
+    assert!((1500.0..4000.0).contains(&mean), "{mean}");
+}
+
+#[test]
 fn what_is_used_survives_a_scan() {
     // Large enough for each of the shards to hold more than a handful: which keys share one is up to chance.
     let store = store(2 * 1024 * 1024);

@@ -2,6 +2,8 @@
 //!
 //! In: nothing. Out: what its counters said at one moment, each read by itself: sums of them may be off by what happened meanwhile.
 
+use std::time::Duration;
+
 /// Figures of a store, summed when asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -15,6 +17,8 @@ pub struct Usage {
     pub high_water_bytes: u64,
     /// Responses evicted to make room.
     pub evicted_for_room: u64,
+    /// How old they were together, since they were received.
+    pub evicted_ages: Duration,
     /// Responses evicted because their key had too many variants.
     pub evicted_variants: u64,
     /// Responses evicted because nobody asked for them.

@@ -220,6 +220,10 @@ impl Larder for Insight {
             evictions.value(&[("store", name.as_str()), ("reason", "variants")], usage.evicted_variants);
             evictions.value(&[("store", name.as_str()), ("reason", "idle")], usage.evicted_idle);
         }
+        let mut ages = out.family(&family::EVICTED_SECONDS);
+        for (name, usage) in &usages {
+            ages.value(&[("store", name.as_str())], usage.evicted_ages.as_secs_f64());
+        }
         let mut promotions = out.family(&family::PROMOTIONS);
         for (name, usage) in &usages {
             promotions.value(&[("store", name.as_str())], usage.promoted);
@@ -311,6 +315,8 @@ impl Larder for Insight {
                     refused: occurred(figures.refused),
                 });
             }
+            let evicted = usage.evicted_for_room;
+            shown.evicted_age = (evicted > 0).then(|| usage.evicted_ages.as_secs_f64() / evicted as f64);
             shown.evictions = [
                 ("room", usage.evicted_for_room),
                 ("variants", usage.evicted_variants),

@@ -72,6 +72,7 @@ figures! {
     ["store", "NAME"] "reason" . "REASON" "requests per second" "Those that were not, by forward reason.";
     ["store", "NAME"] "stored" "responses per second" "Responses stored.";
     ["store", "NAME"] "evictions" . "REASON" "responses per second" "Responses that its memory let go of: for `room`, as one of too many `variants`, or `idle`.";
+    ["store", "NAME"] "evicted_age" "seconds" "Mean age of the responses that its memory let go of for room.";
     ["store", "NAME"] "refused" . "REASON" "responses per second" "Responses for which its memory had no room.";
     ["store", "NAME"] "bytes" "bytes" "Bytes in its memory.";
     ["store", "NAME"] "objects" "responses" "Responses in its memory.";

@@ -37,6 +37,8 @@ pub(super) struct Figure {
     pub(super) form: Form,
     /// Of a counter: what it was at the last reading.
     pub(super) total: u64,
+    /// Of a mean: what its sum was.
+    pub(super) sum: f64,
     /// In this second.
     pub(super) value: Option<f32>,
     pub(super) series: Option<Series>,
@@ -46,7 +48,7 @@ pub(super) struct Figure {
 
 impl Figure {
     fn new(form: Form) -> Self {
-        Self { form, total: 0, value: None, series: None, is_folded: false }
+        Self { form, total: 0, sum: 0.0, value: None, series: None, is_folded: false }
     }
 
     /// What is written down for this second.

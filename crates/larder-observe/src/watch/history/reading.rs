@@ -70,6 +70,15 @@ impl<'a> Reading<'a> {
         }
     }
 
+    /// The mean of what came since the last reading: what it is a sum of, and how many more there are. Unknown where there is none.
+    pub fn mean(&mut self, name: &SeriesName<'_>, sum: f64, more: u64) {
+        let Some(figure) = self.kept.figure(name, Form::Sparse) else { return };
+        let before = std::mem::replace(&mut figure.sum, sum);
+        if more > 0 {
+            self.set(name, Form::Sparse, (sum - before).max(0.0) / more as f64);
+        }
+    }
+
     fn set(&mut self, name: &SeriesName<'_>, form: Form, value: f64) {
         if let Some(figure) = self.kept.figure(name, form) {
             figure.value = Some(value as f32).filter(|value| value.is_finite());

@@ -44,8 +44,11 @@ impl Insight {
                 ("idle", usage.evicted_idle),
             ];
             for (word, count) in evicted {
-                let more = reading.total(&of("evictions").word(word), count) as f64;
-                reading.more(&SeriesName::of_all("evictions"), more);
+                let more = reading.total(&of("evictions").word(word), count);
+                reading.more(&SeriesName::of_all("evictions"), more as f64);
+                if word == "room" {
+                    reading.mean(&of("evicted_age"), usage.evicted_ages.as_secs_f64(), more);
+                }
             }
             reading.total(&of("refused").word("no-room"), usage.refused);
             for figures in store.figures() {
