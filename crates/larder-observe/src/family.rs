@@ -269,6 +269,12 @@ families! {
     LIVE_WAITING_BYTES = "larder_live_waiting_bytes" Gauge "bytes" []
         "Memory of the samples and events that wait for subscriptions to read them."
         "At most 1 MiB for one and 8 MiB for all. What is remembered or waits for several counts each time.";
+    LIVE_TABLE_BYTES = "larder_live_table_bytes" Gauge "bytes" []
+        "Memory of the tables of what is most frequent."
+        "At most 6 MiB. Each table has its share of that.";
+    LIVE_TABLE_FOLDED = "larder_live_table_folded_total" Counter "keys" ["table", "window"]
+        "Keys of a table of what is most frequent that gave way to others."
+        "The table had more keys than room, so its lesser rates have an `error`. `window` is in seconds.";
     MESSAGES_DROPPED = "larder_messages_dropped_total" Counter "messages" []
         "Messages for standard error that were not written because the queue was full or the target failed."
         "Messages never make larder wait or end; when this rises, the disk or the pipe behind standard error is stuck.";

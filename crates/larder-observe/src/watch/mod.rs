@@ -1,12 +1,14 @@
-//! What is seen of exchanges: the newest samples and events, and those who look at them as they come.
+//! What is seen of exchanges: the newest samples and events, what is most frequent, and those who look at samples as they come.
 //!
 //! In: samples from the [`Tap`], and events from the whole program. Out: the newest of both, selected by a filter, and subscriptions that
 //! get the rest as it comes.
 //! One place drains the tap, ten times a second, and more often while something asks for every exchange. There, names take the
 //! place of numbers, secrets are hidden and addresses masked, before anything is kept; a worker has no part in it.
+//! What is most frequent is counted there, too.
 //! All that is kept is bounded, and all that goes beyond a bound is counted.
 //! Deliberately absent: figures over time, and the address where all this is asked for.
 
+mod breakdown;
 mod clients;
 mod event;
 mod json;
@@ -14,6 +16,7 @@ mod redact;
 mod ring;
 mod sample;
 mod subscription;
+mod tables;
 mod thread;
 
 use std::sync::Arc;
@@ -32,13 +35,16 @@ use crate::tap::{DropReason, Tap};
 use ring::Ring;
 use sample::{Making, Place};
 use subscription::Reader;
+use tables::Tables;
 
+pub use breakdown::{BREAKDOWN_BY_MAX, Breakdown, BreakdownQuestion, BreakdownRow, Dimension};
 pub use clients::Clients;
 pub use event::Event;
 pub use json::{SAMPLE_KEYS, SampleKey};
 pub use redact::Redact;
 pub use sample::{Sample, WatchSettings};
 pub use subscription::{Live, Subscription};
+pub use tables::{TableKind, TableWindow, Top, TopQuestion, TopRow};
 pub use thread::WatchThread;
 
 /// So many samples are remembered.
@@ -72,6 +78,7 @@ pub struct Watch {
     drain: Mutex<Drain>,
     recent: Mutex<Ring<Sample>>,
     events: Mutex<Ring<Event>>,
+    tables: Mutex<Tables>,
     readers: Mutex<Vec<Arc<Reader>>>,
     /// Bytes that wait for all readers.
     waiting: Arc<AtomicUsize>,
@@ -100,6 +107,7 @@ impl Watch {
             drain: Mutex::new(Drain { settings, ..Drain::default() }),
             recent: Mutex::new(Ring::new(SAMPLES_MAX, SAMPLES_BYTES_MAX)),
             events: Mutex::new(Ring::new(EVENTS_MAX, EVENTS_BYTES_MAX)),
+            tables: Mutex::default(),
             readers: Mutex::default(),
             waiting: Arc::default(),
             samples: AtomicU64::new(0),
@@ -115,6 +123,7 @@ impl Watch {
         if drain.settings != settings {
             drain.settings = settings;
             self.recent.lock().clear();
+            self.tables.lock().clear();
         }
     }
 
@@ -138,6 +147,7 @@ impl Watch {
             let mut recent = self.recent.lock();
             batch.iter().for_each(|sample| recent.push(Arc::clone(sample), sample.bytes()));
         }
+        self.tables.lock().feed(now, batch);
         for reader in self.open_readers() {
             let filter = reader.filter.as_ref();
             let matches =
@@ -194,6 +204,23 @@ impl Watch {
             .collect()
     }
 
+    /// The largest of a table.
+    pub fn top(&self, question: &TopQuestion, now: Now) -> Top {
+        let rates = self.tables.lock().rates(question.of, question.window, now);
+        question.top(rates)
+    }
+
+    /// Remembered samples, by what they have in common.
+    pub fn breakdown(&self, question: &BreakdownQuestion, now: Now) -> Breakdown {
+        let began = self.tables.lock().began().map_or(now.wall, |began| began.wall);
+        let (all, has_let_go) = {
+            let recent = self.recent.lock();
+            (recent.newest_first(), recent.has_let_go())
+        };
+        let oldest = all.last().filter(|_| has_let_go).map(|sample| sample.ended());
+        breakdown::from_samples(&all, question, oldest.unwrap_or(began), now.wall)
+    }
+
     /// Something happened to larder itself.
     pub fn tell(&self, event: Event) {
         let event = Arc::new(event.cut());
@@ -221,6 +248,7 @@ impl Watch {
         }
         let events = self.events.lock().bytes();
         out.family(&family::LIVE_BYTES).value(&[], self.recent.lock().bytes() + events);
+        self.tables.lock().expose(out);
         out.family(&family::LIVE_WAITING_BYTES).value(&[], self.waiting.load(Ordering::Relaxed));
     }
 }
