@@ -95,6 +95,8 @@ pub(crate) enum Refused {
     Busy,
     /// A query of the live view that cannot be read.
     LiveQuery,
+    /// A query of figures that cannot be read.
+    FiguresQuery,
     /// As many streams are open as may be.
     Streams,
     /// Nothing is seen of requests here.
@@ -161,6 +163,9 @@ pub(crate) fn words(refused: Refused) -> (StatusCode, &'static str, &'static str
             "query",
             "a parameter stands twice or cannot be read: limit and recent are up to 1000, all is true or false",
         ),
+        Refused::FiguresQuery => {
+            (StatusCode::BAD_REQUEST, "query", "a parameter stands twice, has no value or is no text")
+        }
         Refused::Streams => {
             (StatusCode::SERVICE_UNAVAILABLE, "streams", "as many streams are open as may be: close one")
         }
@@ -207,6 +212,7 @@ pub(crate) fn refusal_as(refused: Refused, json: &serde_json::Value) -> Response
         | Refused::ListQuery
         | Refused::ObjectQuery
         | Refused::LiveQuery
+        | Refused::FiguresQuery
         | Refused::NoWatch
         | Refused::Broken => {}
     }

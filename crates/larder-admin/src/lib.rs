@@ -11,6 +11,7 @@
 mod answer;
 mod endpoints;
 mod error;
+mod figures;
 mod guard;
 mod health;
 mod larder;

@@ -61,6 +61,7 @@ fn reason(refused: Refused) -> Option<&'static str> {
         | Refused::ListQuery
         | Refused::ObjectQuery
         | Refused::LiveQuery
+        | Refused::FiguresQuery
         | Refused::NoWatch
         | Refused::Broken => None,
     }

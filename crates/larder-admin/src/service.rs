@@ -21,6 +21,7 @@ use crate::answer::{
 };
 use crate::endpoints::line::{Action, Class, Deed, Endpoint};
 use crate::endpoints::{index_html, index_text};
+use crate::figures;
 use crate::guard::{Guard, Permit};
 use crate::larder::{Health, Larder, Shown};
 use crate::live;
@@ -96,7 +97,9 @@ impl Admin {
             }
         };
         match action.deed {
-            Deed::Requests | Deed::Events | Deed::Live => self.watch(action.deed, head),
+            Deed::Requests | Deed::Events | Deed::Live | Deed::Top | Deed::Breakdown => {
+                self.watch(action.deed, head)
+            }
             Deed::Purge(api) => self.purge(api, head, std::mem::replace(body, Body::Empty)).await,
             Deed::Explain => self.explain(head).await,
             Deed::List => self.list(head).await,
@@ -170,6 +173,8 @@ impl Admin {
         match deed {
             Deed::Events => live::events(watch),
             Deed::Live => live::live(watch, query),
+            Deed::Top => figures::top(watch, query, self.shared.clock.now()),
+            Deed::Breakdown => figures::breakdown(watch, query, self.shared.clock.now()),
             _ => live::requests(watch, query),
         }
     }

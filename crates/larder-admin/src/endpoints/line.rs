@@ -34,6 +34,8 @@ pub(crate) enum Deed {
     Requests,
     Events,
     Live,
+    Top,
+    Breakdown,
     Purge(PurgeApi),
 }
 
