@@ -270,10 +270,10 @@ families! {
         "Memory of the samples and events that wait for subscriptions to read them."
         "At most 1 MiB for one and 8 MiB for all. What is remembered or waits for several counts each time.";
     LIVE_TABLE_BYTES = "larder_live_table_bytes" Gauge "bytes" []
-        "Memory of the tables of what is most frequent."
+        "Memory of the tables of frequent URLs, misses, errors, hosts and parameters."
         "At most 6 MiB. Each table has its share of that.";
     LIVE_TABLE_FOLDED = "larder_live_table_folded_total" Counter "keys" ["table", "window"]
-        "Keys of a table of what is most frequent that gave way to others."
+        "Keys that gave way to others in a table of frequent URLs, misses, errors, hosts or parameters."
         "The table had more keys than room, so its lesser rates have an `error`. `window` is in seconds.";
     MESSAGES_DROPPED = "larder_messages_dropped_total" Counter "messages" []
         "Messages for standard error that were not written because the queue was full or the target failed."

@@ -143,11 +143,12 @@ impl Watch {
         // Each worker's lie one behind the other.
         batch.sort_by_key(|sample| sample.head().time);
         self.samples.fetch_add(batch.len() as u64, Ordering::Relaxed);
+        // First, so that what is remembered is counted, too.
+        self.tables.lock().feed(now, batch);
         {
             let mut recent = self.recent.lock();
             batch.iter().for_each(|sample| recent.push(Arc::clone(sample), sample.bytes()));
         }
-        self.tables.lock().feed(now, batch);
         for reader in self.open_readers() {
             let filter = reader.filter.as_ref();
             let matches =

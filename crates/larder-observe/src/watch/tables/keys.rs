@@ -22,10 +22,14 @@ pub(super) struct KeyRoom {
     pair: String,
 }
 
+/// At most so many bytes of a text, up to the end of a character.
+fn cut(text: &str, bytes_max: usize) -> &str {
+    text.get(..text.floor_char_boundary(bytes_max)).unwrap_or_default()
+}
+
 /// Appends what the key has room for.
 fn push(key: &mut String, text: &str) {
-    let room = KEY_BYTES_MAX.saturating_sub(key.len());
-    key.push_str(text.get(..text.floor_char_boundary(room)).unwrap_or_default());
+    key.push_str(cut(text, KEY_BYTES_MAX.saturating_sub(key.len())));
 }
 
 fn pair<'a>(key: &'a mut String, word: &str, text: &str) -> &'a str {
@@ -61,13 +65,13 @@ impl KeyRoom {
         if head.detail == Some(UNKNOWN_HOST)
             && let Some(host) = sample.text(TextField::Host, &mut String::new())
         {
-            add(TableKind::Hosts, host, weight);
+            add(TableKind::Hosts, cut(host, KEY_BYTES_MAX), weight);
         }
         if head.forward.is_some()
             && let Some(query) = sample.text(TextField::Query, &mut String::new())
         {
             let names = query.split('&').map(|one| one.split_once('=').map_or(one, |(name, _)| name));
-            let names = names.filter(|name| !name.is_empty());
+            let names = names.map(|name| cut(name, KEY_BYTES_MAX)).filter(|name| !name.is_empty());
             names.take(PARAMETERS_MAX).for_each(|name| add(TableKind::Parameters, name, weight));
         }
     }

@@ -136,10 +136,18 @@ fn long_keys_are_cut_between_characters() {
     let target = format!("/{}", "\u{e9}".repeat(255));
     let texts = SampleTexts { host: &[b'h'; 255], target: target.as_bytes(), ..SampleTexts::default() };
     world.put(SampleHead { forward: Some(Forward::UriMiss), ..bare() }, &texts);
+    // Each byte becomes three.
+    let [host, target] = [vec![0xff; 255], [b"/?", &[0xff; 400][..]].concat()];
+    let texts = SampleTexts { host: &host, target: &target, ..SampleTexts::default() };
+    world.put(SampleHead { forward: Some(Forward::UriMiss), detail: Some("unknown-host"), ..bare() }, &texts);
     world.drain_after(Duration::ZERO);
     for (of, part, bytes) in [(TableKind::Urls, 0, 599), (TableKind::Misses, 1, 600 - "uri-miss ".len())] {
         let top = world.top(of);
-        assert_eq!(keys(&top)[0][part].len(), bytes, "{of:?}");
+        assert!(keys(&top).iter().any(|key| key[part].len() == bytes), "{of:?}");
+    }
+    for of in [TableKind::Hosts, TableKind::Parameters] {
+        let top = world.top(of);
+        assert_eq!(keys(&top)[0][0].len(), 600, "{of:?}");
     }
 }
 
