@@ -97,6 +97,8 @@ pub(crate) enum Refused {
     LiveQuery,
     /// A query for figures over time that cannot be read.
     HistoryQuery,
+    /// A query of figures that cannot be read.
+    FiguresQuery,
     /// As many streams are open as may be.
     Streams,
     /// Nothing is seen of requests here.
@@ -168,6 +170,9 @@ pub(crate) fn words(refused: Refused) -> (StatusCode, &'static str, &'static str
             "query",
             "ask with names=A,B for series, and with of=hit, forwarded, local, all or origin/NAME for latencies; from, to and step are seconds",
         ),
+        Refused::FiguresQuery => {
+            (StatusCode::BAD_REQUEST, "query", "a parameter stands twice, has no value or is no text")
+        }
         Refused::Streams => {
             (StatusCode::SERVICE_UNAVAILABLE, "streams", "as many streams are open as may be: close one")
         }
@@ -215,6 +220,7 @@ pub(crate) fn refusal_as(refused: Refused, json: &serde_json::Value) -> Response
         | Refused::ObjectQuery
         | Refused::LiveQuery
         | Refused::HistoryQuery
+        | Refused::FiguresQuery
         | Refused::NoWatch
         | Refused::Broken => {}
     }

@@ -11,9 +11,9 @@
 mod answer;
 mod endpoints;
 mod error;
+mod figures;
 mod guard;
 mod health;
-mod history;
 mod larder;
 mod live;
 mod purges;

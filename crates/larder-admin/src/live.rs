@@ -34,7 +34,7 @@ const LIMIT_MAX: usize = larder_observe::watch::REQUESTS_MAX;
 const FRAME_BYTES: usize = 64 * 1024;
 
 /// A filter that was asked for: `None` where it is empty.
-fn filter(text: Option<String>) -> Result<Option<Filter>, Box<Response>> {
+pub(crate) fn filter(text: Option<String>) -> Result<Option<Filter>, Box<Response>> {
     let text = text.unwrap_or_default();
     if text.trim().is_empty() {
         return Ok(None);

@@ -62,6 +62,7 @@ fn reason(refused: Refused) -> Option<&'static str> {
         | Refused::ObjectQuery
         | Refused::LiveQuery
         | Refused::HistoryQuery
+        | Refused::FiguresQuery
         | Refused::NoWatch
         | Refused::Broken => None,
     }

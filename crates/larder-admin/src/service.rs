@@ -21,14 +21,15 @@ use crate::answer::{
 };
 use crate::endpoints::line::{Action, Class, Deed, Endpoint};
 use crate::endpoints::{index_html, index_text};
+use crate::figures;
 use crate::guard::{Guard, Permit};
 use crate::larder::{Health, Larder, Shown};
+use crate::live;
 use crate::purges::api::PurgeApi;
 use crate::purges::{content_of, may_change, with_receipt};
 use crate::query;
 use crate::refusals::Refusals;
 use crate::wrong_tokens::{Verdict, WrongTokens};
-use crate::{history, live};
 use tokio::sync::Semaphore;
 
 /// In front of the name of a purge.
@@ -96,9 +97,14 @@ impl Admin {
             }
         };
         match action.deed {
-            Deed::Requests | Deed::Events | Deed::Live | Deed::Now | Deed::Series | Deed::Latency => {
-                self.watch(action.deed, head)
-            }
+            Deed::Requests
+            | Deed::Events
+            | Deed::Live
+            | Deed::Now
+            | Deed::Series
+            | Deed::Latency
+            | Deed::Top
+            | Deed::Breakdown => self.watch(action.deed, head),
             Deed::Purge(api) => self.purge(api, head, std::mem::replace(body, Body::Empty)).await,
             Deed::Explain => self.explain(head).await,
             Deed::List => self.list(head).await,
@@ -172,9 +178,11 @@ impl Admin {
         match deed {
             Deed::Events => live::events(watch),
             Deed::Live => live::live(watch, query),
-            Deed::Now => history::now(watch, &self.shared.larder.stats()),
-            Deed::Series => history::series(watch, query),
-            Deed::Latency => history::latency(watch, query),
+            Deed::Now => figures::now(watch, &self.shared.larder.stats()),
+            Deed::Series => figures::series(watch, query),
+            Deed::Latency => figures::latency(watch, query),
+            Deed::Top => figures::top(watch, query, self.shared.clock.now()),
+            Deed::Breakdown => figures::breakdown(watch, query, self.shared.clock.now()),
             _ => live::requests(watch, query),
         }
     }

@@ -281,6 +281,12 @@ families! {
     LIVE_HISTORY_BYTES = "larder_live_history_bytes" Gauge "bytes" []
         "Memory of figures over time."
         "At most 16 MiB, and the names of figures.";
+    LIVE_TABLE_BYTES = "larder_live_table_bytes" Gauge "bytes" []
+        "Memory of the tables of frequent URLs, misses, errors, hosts and parameters."
+        "At most 6 MiB. Each table has its share of that.";
+    LIVE_TABLE_FOLDED = "larder_live_table_folded_total" Counter "keys" ["table", "window"]
+        "Keys that gave way to others in a table of frequent URLs, misses, errors, hosts or parameters."
+        "The table had more keys than room, so its lesser rates have an `error`. `window` is in seconds.";
     MESSAGES_DROPPED = "larder_messages_dropped_total" Counter "messages" []
         "Messages for standard error that were not written because the queue was full or the target failed."
         "Messages never make larder wait or end; when this rises, the disk or the pipe behind standard error is stuck.";

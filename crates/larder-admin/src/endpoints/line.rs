@@ -37,6 +37,8 @@ pub(crate) enum Deed {
     Now,
     Series,
     Latency,
+    Top,
+    Breakdown,
     Purge(PurgeApi),
 }
 

@@ -41,6 +41,8 @@ const SPAN: [Parameter; 3] = [
 
 const SPAN_ERRORS: &[(u16, &str)] =
     &[(400, "a parameter cannot be read or is beyond its bound, which the message tells")];
+const FIGURES_ERRORS: &[(u16, &str)] =
+    &[(400, "a parameter stands twice or cannot be read; the message names the values that it may have")];
 
 /// Everything that is answered.
 pub(crate) static ENDPOINTS: &[Endpoint] = &[
@@ -294,6 +296,54 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
                 (503, "32 streams are open already"),
             ],
             command: Some("larder log"),
+        }],
+    },
+    Endpoint {
+        path: "/api/v1/top",
+        actions: &[Action {
+            deed: Deed::Top,
+            methods: GET,
+            class: Class::Looks,
+            parameters: &[
+                Parameter {
+                    name: "of",
+                    about: "The table; `urls` by default. `urls` and `bytes`: URLs by requests, and by bytes of bodies that were sent. `misses`: reasons and URLs of forwarded requests. `before`: what URLs were before a request missed them. `errors`: words and servers of failed requests. `hosts`: those that no site has. `parameters`: names in the queries of forwarded requests.",
+                },
+                Parameter {
+                    name: "window",
+                    about: "`600` or `86400` seconds; `600` by default. A request counts half after five minutes, or after twelve hours.",
+                },
+                Parameter {
+                    name: "where",
+                    about: "A glob over whole keys, up to 256 bytes: `*` stands for any text, `?` for one character. Case counts. Between the parts of a key is a space.",
+                },
+                Parameter { name: "limit", about: "The most rows: 1 to 1000, 50 by default." },
+            ],
+            purpose: "Shows the most frequent URLs, misses, errors, unknown hosts and parameters.",
+            answer: "JSON: `of`, `window`, `rows` by falling rate, and `folded`: how often a key gave way to another since the start. Each row has `key`, `rate` (requests or bytes per second), `error` (so much of the rate may be another's) and `last` (seconds since 1970). `key` is a list: a URL, host or name, or a word with a URL or server. The server is `null` where none was asked. All is made of samples.",
+            errors: FIGURES_ERRORS,
+            command: None,
+        }],
+    },
+    Endpoint {
+        path: "/api/v1/breakdown",
+        actions: &[Action {
+            deed: Deed::Breakdown,
+            methods: GET,
+            class: Class::Looks,
+            parameters: &[
+                Parameter {
+                    name: "by",
+                    about: "Up to four of these words, with commas between them: `result` (the default), `reason`, `before`, `not_stored`, `detail`, `status`, `site`, `rule`, `store`, `origin`, `server`, `method`, `host`, `path`, `type`, `folder`, `url`. `folder` is the first segment of the path.",
+                },
+                Parameter { name: "from", about: "How many seconds back: 1 to 86400, 600 by default." },
+                Parameter { name: "where", about: "[A filter](filter.md); all requests without it." },
+                Parameter { name: "limit", about: "The most rows: 1 to 1000, 100 by default." },
+            ],
+            purpose: "Divides requests by up to four things that they have in common.",
+            answer: "JSON: `source` (`samples`: the last 4096), `samples` (how many of them), `from` and `to` (seconds since 1970), `total` (requests per second), `rows` by falling rate, and `other` with the `rate` and `share` of what has no row. Each row has `key`, `rate` (requests per second), `share` (0 to 1), `bytes` (of bodies that were sent, per second) and `origin_seconds` (of fetches, per second). `key` is a list with a value or `null` for each word of `by`. `from` is later than asked for where the samples do not reach back so far.",
+            errors: FIGURES_ERRORS,
+            command: None,
         }],
     },
     Endpoint {

@@ -1,12 +1,14 @@
-//! What is seen of exchanges: figures over time, the newest samples and events, and those who look at them as they come.
+//! What is seen of exchanges: figures over time, what is most frequent, the newest samples and events, and those who look at them as they come.
 //!
 //! In: samples from the [`Tap`], counters once a second, and events from the whole program. Out: figures over time, the newest samples and
 //! events, selected by a filter, and subscriptions that get the rest as it comes.
 //! One place drains the tap, ten times a second, and more often while something asks for every exchange. There, names take the
 //! place of numbers, secrets are hidden and addresses masked, before anything is kept; a worker has no part in it.
+//! What is most frequent is counted there, too.
 //! All that is kept is bounded, and all that goes beyond a bound is counted.
 //! Deliberately absent: the address where all this is asked for.
 
+mod breakdown;
 mod clients;
 mod event;
 mod history;
@@ -15,6 +17,7 @@ mod redact;
 mod ring;
 mod sample;
 mod subscription;
+mod tables;
 mod thread;
 pub mod tick;
 
@@ -35,7 +38,9 @@ use history::{Counted, History};
 use ring::Ring;
 use sample::{Making, Place};
 use subscription::Reader;
+use tables::Tables;
 
+pub use breakdown::{BREAKDOWN_BY_MAX, Breakdown, BreakdownQuestion, BreakdownRow, Dimension};
 pub use clients::Clients;
 pub use event::Event;
 pub use history::{
@@ -46,6 +51,7 @@ pub use json::{SAMPLE_KEYS, SampleKey};
 pub use redact::Redact;
 pub use sample::{Sample, WatchSettings};
 pub use subscription::{Interest, Live, Subscription};
+pub use tables::{TableKind, TableWindow, Top, TopQuestion, TopRow};
 pub use thread::WatchThread;
 pub use tick::Tick;
 
@@ -83,6 +89,7 @@ pub struct Watch {
     newest: Mutex<Option<Arc<Tick>>>,
     recent: Mutex<Ring<Sample>>,
     events: Mutex<Ring<Event>>,
+    tables: Mutex<Tables>,
     readers: Mutex<Vec<Arc<Reader>>>,
     /// Bytes that wait for all readers.
     waiting: Arc<AtomicUsize>,
@@ -115,6 +122,7 @@ impl Watch {
             newest: Mutex::default(),
             recent: Mutex::new(Ring::new(SAMPLES_MAX, SAMPLES_BYTES_MAX)),
             events: Mutex::new(Ring::new(EVENTS_MAX, EVENTS_BYTES_MAX)),
+            tables: Mutex::default(),
             readers: Mutex::default(),
             waiting: Arc::default(),
             samples: AtomicU64::new(0),
@@ -133,6 +141,7 @@ impl Watch {
         }
         if !drain.settings.shows_as(&settings) {
             self.recent.lock().clear();
+            self.tables.lock().clear();
         }
         drain.settings = settings;
     }
@@ -153,6 +162,8 @@ impl Watch {
         // Each worker's lie one behind the other.
         batch.sort_by_key(|sample| sample.head().time);
         self.samples.fetch_add(batch.len() as u64, Ordering::Relaxed);
+        // First, so that what is remembered is counted, too.
+        self.tables.lock().feed(now, batch);
         {
             let mut recent = self.recent.lock();
             batch.iter().for_each(|sample| recent.push(Arc::clone(sample), sample.bytes()));
@@ -266,6 +277,23 @@ impl Watch {
             .collect()
     }
 
+    /// The largest of a table.
+    pub fn top(&self, question: &TopQuestion, now: Now) -> Top {
+        let rates = self.tables.lock().rates(question.of, question.window, now);
+        question.top(rates)
+    }
+
+    /// Remembered samples, by what they have in common.
+    pub fn breakdown(&self, question: &BreakdownQuestion, now: Now) -> Breakdown {
+        let began = self.tables.lock().began().map_or(now.wall, |began| began.wall);
+        let (all, has_let_go) = {
+            let recent = self.recent.lock();
+            (recent.newest_first(), recent.has_let_go())
+        };
+        let oldest = all.last().filter(|_| has_let_go).map(|sample| sample.ended());
+        breakdown::from_samples(&all, question, oldest.unwrap_or(began), now.wall)
+    }
+
     /// Something happened to larder itself.
     pub fn tell(&self, event: Event) {
         let event = Arc::new(event.cut());
@@ -298,6 +326,7 @@ impl Watch {
         out.family(&family::LIVE_SERIES).value(&[], remembered.series);
         out.family(&family::LIVE_SERIES_FOLDED).value(&[], remembered.series_folded);
         out.family(&family::LIVE_HISTORY_BYTES).value(&[], remembered.bytes);
+        self.tables.lock().expose(out);
         out.family(&family::LIVE_WAITING_BYTES).value(&[], self.waiting.load(Ordering::Relaxed));
     }
 }

@@ -10,11 +10,12 @@ pub(super) struct Ring<T> {
     bytes: usize,
     count_max: usize,
     bytes_max: usize,
+    has_let_go: bool,
 }
 
 impl<T> Ring<T> {
     pub(super) fn new(count_max: usize, bytes_max: usize) -> Self {
-        Self { values: VecDeque::new(), bytes: 0, count_max, bytes_max }
+        Self { values: VecDeque::new(), bytes: 0, count_max, bytes_max, has_let_go: false }
     }
 
     /// Adds a value of so many bytes; the oldest go.
@@ -24,6 +25,7 @@ impl<T> Ring<T> {
         while self.values.len() > self.count_max || self.bytes > self.bytes_max {
             let Some((_, bytes)) = self.values.pop_front() else { break };
             self.bytes -= bytes;
+            self.has_let_go = true;
         }
     }
 
@@ -35,6 +37,12 @@ impl<T> Ring<T> {
     pub(super) fn clear(&mut self) {
         self.values.clear();
         self.bytes = 0;
+        self.has_let_go = false;
+    }
+
+    /// Whether an old value went, since it was empty.
+    pub(super) fn has_let_go(&self) -> bool {
+        self.has_let_go
     }
 
     /// What the values take, without what others hold of them.
@@ -63,8 +71,9 @@ mod tests {
             ring.push(Arc::new(value), bytes);
             assert_eq!(ring.newest_first().iter().map(|value| **value).collect::<Vec<_>>(), expected);
             assert_eq!(ring.bytes(), sum);
+            assert_eq!(ring.has_let_go(), value >= 4);
         }
         ring.clear();
-        assert!(ring.newest_first().is_empty() && ring.bytes() == 0);
+        assert!(ring.newest_first().is_empty() && ring.bytes() == 0 && !ring.has_let_go());
     }
 }

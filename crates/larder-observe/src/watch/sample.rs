@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Version;
+use larder_http::time::WallTime;
 
 use super::clients::Clients;
 use super::redact::Redact;
@@ -142,6 +143,12 @@ impl Sample {
     /// What is known beside texts. Its client is `0.0.0.0`.
     pub fn head(&self) -> &SampleHead {
         &self.head
+    }
+
+    /// When the response ended.
+    pub(super) fn ended(&self) -> WallTime {
+        let took = u64::try_from(self.head.took.as_millis()).unwrap_or(u64::MAX);
+        WallTime(self.head.time.0.saturating_add(took))
     }
 
     /// So much memory it takes. A fetch that it shares with others counts for each.

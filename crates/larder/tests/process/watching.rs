@@ -65,6 +65,36 @@ async fn what_was_no_hit_is_remembered_with_the_reason_and_without_secrets() {
 }
 
 #[tokio::test]
+async fn what_is_most_frequent_and_how_requests_divide_is_told() {
+    let origin = origin();
+    let (_directory, path) = written(&config(&origin.url(), "", ""));
+    let larder = Process::run_config(&path).await;
+    let mut client = connect(larder.addr).await;
+    for target in ["/page?token=hunter2&a=1", "/cookie", "/cookie", "/cookie"] {
+        assert_eq!(client.exchange(&asking(target)).await.unwrap().status, 200);
+    }
+    remembered(&larder, "result=asked", 4).await;
+    let (status, top) = json(&larder, "/api/v1/top?of=before&where=not-stored%20*").await;
+    let key = top["rows"][0]["key"].as_array().unwrap();
+    assert_eq!((status, top["rows"].as_array().unwrap().len(), &key[0]), (200, 1, &"not-stored".into()));
+    assert!(key[1].as_str().unwrap().ends_with("/cookie"), "{top}");
+    assert!(top["rows"][0]["rate"].as_f64().unwrap() > 0.0 && top["rows"][0]["error"] == 0.0, "{top}");
+    let (_, top) = json(&larder, "/api/v1/top?limit=2&window=86400").await;
+    assert!(top["rows"][1]["key"][0].as_str().unwrap().ends_with("/page?token=***&a=1"), "{top}");
+    let (status, told) = json(&larder, "/api/v1/breakdown?by=path,before&where=result=asked").await;
+    let [most, other] = [0, 1].map(|row| told["rows"][row].clone());
+    assert_eq!((status, &told["samples"], &told["source"]), (200, &4.into(), &"samples".into()), "{told}");
+    assert_eq!((&most["key"][0], &most["key"][1]), (&"/cookie".into(), &"not-stored".into()), "{told}");
+    assert_eq!(most["share"], 0.5, "the first of three was new: {told}");
+    assert!(other["share"] == 0.25 && told["total"].as_f64().unwrap() > 0.0, "{told}");
+    for path in ["/api/v1/top?of=all", "/api/v1/breakdown?by=colour"] {
+        let (status, said) = json(&larder, path).await;
+        assert_eq!((status, &said["error"]), (400, &"query".into()), "{path}: {said}");
+    }
+    assert!(larder.metrics().await.sum("larder_live_table_bytes") > 0);
+}
+
+#[tokio::test]
 async fn a_filter_that_cannot_be_read_is_400_with_the_column() {
     let origin = origin();
     let (_directory, path) = written(&config(&origin.url(), "", ""));
@@ -222,11 +252,11 @@ async fn a_question_for_figures_beyond_the_bounds_is_400_and_tells_them() {
         ("series", "query", "names=A,B"),
         ("series?names=", "query", "names=A,B"),
         ("series?names=requests&from=x", "query", "seconds"),
-        ("series?names=requests&from=86401", "span", "86400"),
-        ("series?names=requests&from=5&to=6", "span", "to"),
-        ("series?names=requests&step=0", "span", "86400"),
-        ("series?names=requests&from=86400&step=1", "span", "2000"),
-        (&*format!("series?names={many}"), "span", "64"),
+        ("series?names=requests&from=86401", "query", "86400"),
+        ("series?names=requests&from=5&to=6", "query", "to"),
+        ("series?names=requests&step=0", "query", "86400"),
+        ("series?names=requests&from=86400&step=1", "query", "2000"),
+        (&*format!("series?names={many}"), "query", "64"),
         ("latency", "query", "origin/NAME"),
         ("latency?of=all/x", "query", "origin/NAME"),
         ("live?tick=yes", "query", "tick"),

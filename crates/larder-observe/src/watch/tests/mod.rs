@@ -1,9 +1,11 @@
 //! Of what is remembered and seen: samples come through a tap, and time is given.
 #![allow(clippy::unwrap_used)]
 
+mod breakdowns;
 mod remembered;
 mod samples;
 mod subscriptions;
+mod tables;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -124,7 +124,10 @@ fn every_bound_is_told() {
         321 * sample,
         100 * sample,
     );
-    assert_eq!(world.exposed(), expected);
+    let exposed = world.exposed();
+    let of_others = |line: &&str| !line.starts_with("larder_live_table_");
+    let exposed: String = exposed.lines().filter(of_others).map(|line| format!("{line}\n")).collect();
+    assert_eq!(exposed, expected);
 }
 
 #[test]

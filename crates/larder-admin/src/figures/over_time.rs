@@ -9,6 +9,7 @@ use larder_observe::HistogramSnapshot;
 use larder_observe::watch::tick::{number, values};
 use larder_observe::watch::{NotASpan, Span, Watch, scope_name};
 
+use super::form::wrong;
 use crate::answer::{JSON, Refused, content, refusal};
 use crate::query::named;
 use crate::stats::Stats;
@@ -32,8 +33,7 @@ fn span([from, to, step]: [Option<String>; 3]) -> Option<Span> {
 }
 
 fn not_a_span(error: NotASpan) -> Response {
-    let json = serde_json::json!({ "error": "span", "message": error.to_string() });
-    content(StatusCode::BAD_REQUEST, JSON, json.to_string())
+    *wrong(&error.to_string())
 }
 
 /// `"at":…,"from":…,"step":…`.
