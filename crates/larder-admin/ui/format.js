@@ -49,6 +49,7 @@ export const byteRate = (value) =>
 export function percent(share, digits) {
   if (share === null || share === undefined || !Number.isFinite(share)) return NONE;
   const value = share * 100;
+  if (value > 0 && value < 0.05) return '<0.1\u00a0%';
   const places = digits ?? (value === 0 || value >= 99.95 || value <= -99.95 ? 0 : 1);
   return `${value.toFixed(places)}\u00a0%`;
 }

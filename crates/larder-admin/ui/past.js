@@ -46,12 +46,13 @@ function append(series, tick, names, span) {
   }
 }
 
-/** @param {string[]} names @returns {Past} */
-export function usePast(names) {
+/** @param {string[]} names @param {boolean} [always] an hour before is wanted in any case @returns {Past} */
+export function usePast(names, always = false) {
   const [, draw] = useState(0);
   const held = useRef(/** @type {Past & { key: string }} */ ({ key: '', now: null, before: null, failed: '' }));
   const asked = names.join(',');
-  const { window, compare } = app;
+  const { window } = app;
+  const compare = app.compare || always;
   const live = app.link.state === 'live';
   useEffect(() => {
     const own = new AbortController();

@@ -42,7 +42,7 @@ function Words({ kind, title, past, examples }) {
     { key: 'last', name: 'last', number: true, cell: (/** @type {any} */ row) => (row.example ? moment(row.example.last) : '–') },
     { key: 'where', name: 'where', wide: true, cell: (/** @type {any} */ row) => (row.example?.key[1] ? html`<${Text} of=${row.example.key[1]} max=${80} />` : '–') },
     { key: 'helps', name: 'what to do', wide: true, cell: (/** @type {any} */ row) => shown(row.helps ?? '–') },
-    { key: 'see', name: 'requests', cell: (/** @type {any} */ row) => html`<a href=${`#/requests?filter=${encodeURIComponent(kind === 'failure' ? `detail=${row.word}` : 'result=refused')}`} aria-label=${`Requests with ${shown(row.word)}`}>see</a>` },
+    { key: 'see', name: 'requests', cell: (/** @type {any} */ row) => html`<a href=${`#/requests?filter=${encodeURIComponent(kind === 'failure' ? `detail=${row.word}` : 'result=refused')}`} >see<span class="hidden"> requests with ${shown(row.word)}</span></a>` },
   ];
   return html`<section class="panel"><h2>${title}</h2><${Table} caption=${title} columns=${columns} rows=${rows} none=${`None in ${windowWords()}.`} />
     ${rest && rows.length ? html`<p class="note">${count(rest)} other words did not occur.</p>` : ''}</section>`;
@@ -50,7 +50,7 @@ function Words({ kind, title, past, examples }) {
 
 export function Errors() {
   const now = useNow();
-  const past = usePast(['failure.*', 'refused.*', 'status.*', 'reloads.*']);
+  const past = usePast(['failure.*', 'refused.*', 'status.*', 'reloads.*'], true);
   const examples = useExamples();
   if (!past.now) return html`<p class="none">${past.failed || 'Loading.'}</p>`;
   const stats = now?.stats ?? {};
@@ -65,7 +65,7 @@ export function Errors() {
     ...(stats.messages_dropped ? [{ what: 'messages of larder that were dropped', count: stats.messages_dropped, todo: 'Standard error is read too slowly.' }] : []),
   ];
   const disks = (stats.stores ?? []).flatMap((/** @type {any} */ store) => store.tiers.filter((/** @type {any} */ tier) => (tier.state && tier.state !== 'ok') || Object.keys(tier.refused ?? {}).length).map((/** @type {any} */ tier) => ({ store: store.name, ...tier })));
-  return html`<p class="lead">${count(sum)} failures of origins in ${windowWords()}${app.compare && past.before ? `, ${count(below(past.before.values, 'failure.').reduce((total, { word }) => total + (mean(past.before, `failure.${word}`) ?? 0) * app.window, 0))} an hour before` : ''}.</p>
+  return html`<p class="lead">${count(sum)} failures of origins in ${windowWords()}${past.before ? `, ${count(below(past.before.values, 'failure.').reduce((total, { word }) => total + (mean(past.before, `failure.${word}`) ?? 0) * app.window, 0))} an hour before` : ''}.</p>
     <${Picture} title="Failures and responses with 5xx" note=${`per second, ${windowWords()}`} sentence=${`Responses with 5xx in ${windowWords()}: ${rate(mean(past.now, 'status.5xx') ?? 0)}; failures of origins: ${failures.map(({ word }) => `${word} ${rate(mean(past.now, `failure.${word}`))}`).join(', ') || 'none'}.`}
       columns=${[{ key: 'at', name: 'time', cell: (/** @type {any} */ row) => clock(row.at, true) }, ...lines.map((line) => ({ key: line.name, name: line.name, number: true, cell: (/** @type {any} */ row) => rate(line.values[row.index]) }))]} rows=${rowsOf(past.now.times)}>
       <${Series} times=${past.now.times} lines=${lines} before=${app.compare && past.before ? [{ times: past.before.times, values: past.before.values['status.5xx'] ?? [], name: '5xx, an hour before' }] : []} unit=${rate} height=${160} /><//>

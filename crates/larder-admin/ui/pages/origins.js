@@ -4,7 +4,7 @@
 // and a line of time with ejections and recoveries.
 
 import { html } from '../vendor/htm-preact.js';
-import { clock, count, moment, percent, rate, seconds, shown } from '../format.js';
+import { clock, count, moment, number, percent, rate, seconds, shown } from '../format.js';
 import { encoded, last, mean, usePast } from '../past.js';
 import { app, serverNow, useNow, windowWords } from '../state.js';
 import { told } from '../words.js';
@@ -43,7 +43,7 @@ function TimeLine({ servers, name }) {
 function Origin({ origin, past }) {
   const key = encoded(origin.name);
   const series = past.now;
-  const of = (/** @type {string} */ what) => mean(series, `origin:${key}:${what}`);
+  const of = (/** @type {string} */ what) => mean(series, `origin:${key}:${what}`) ?? (series && !what.startsWith('p') ? 0 : null);
   const old = (/** @type {string} */ what) => (app.compare ? mean(past.before, `origin:${key}:${what}`) : null);
   const list = (/** @type {string} */ what, /** @type {any} */ from = series) => from?.values[`origin:${key}:${what}`] ?? [];
   const requests = of('requests') ?? 0;
@@ -56,7 +56,7 @@ function Origin({ origin, past }) {
       ['failed', fact(percent(requests ? (of('failures') ?? 0) / requests : 0), percent(old('requests') ? (old('failures') ?? 0) / (old('requests') ?? 1) : null))],
       ['p50 to head', fact(seconds(of('p50')), seconds(old('p50')))],
       ['p99 to head', fact(seconds(of('p99')), seconds(old('p99')))],
-      ['work', fact(`${rate(of('seconds')).replace('/s', ' s/s')}`, `${rate(old('seconds')).replace('/s', ' s/s')}`)],
+      ['work', fact(`${number(of('seconds'))} s/s`, `${number(old('seconds'))} s/s`)],
       ['in flight now', count(origin.in_flight)],
       ['queued now', count(origin.queued)],
       ['most in flight', count(Math.max(0, ...list('in_flight').map(Number)))],

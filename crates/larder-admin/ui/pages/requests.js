@@ -35,7 +35,7 @@ export function RequestDetail({ of }) {
 /** @param {{ of: any }} props */
 export function RequestRow({ of }) {
   const [open, setOpen] = useState(false);
-  const why = [of.reason, of.before && `before ${of.before}`, of.not_stored ?? of.detail, of.error].filter(Boolean).map(shown).join(', ');
+  const why = [of.error, of.not_stored ?? of.detail, of.reason, of.before && `before: ${of.before}`].filter(Boolean).map(shown).join(', ');
   return html`<li class=${open ? 'open' : ''}><button type="button" class="request" aria-expanded=${String(open)} onClick=${() => setOpen(!open)}>
     <span class="at">${clock(of.at, true)}</span><span class=${`status ${of.status >= 500 ? 'bad' : ''}`}>${of.status ?? '–'}</span>
     <span class="result"><span class=${`dot ${resultClass(of.result ?? '')}`}></span>${shown(of.result ?? '–')}</span>
@@ -87,6 +87,7 @@ export function Requests({ query }) {
     <p class="tools"><button type="button" aria-pressed=${String(app.stopped)} onClick=${stop}>${app.stopped ? 'Go on (p)' : 'Stand still (p)'}</button>
       ${app.skipped ? html`<span class="note">${count(app.skipped)} more ${app.stopped ? 'while it stands still' : 'were left out'}</span>` : ''}</p>
     <p class="hidden" role="status">${summary}</p>
+    <div class="request labels" aria-hidden="true"><span>time</span><span>status</span><span>result</span><span class="time">took</span><span class="size">size</span><span>request</span><span>why</span></div>
     <ul class="requests" aria-label="Requests, newest first">${app.requests.slice(0, SHOWN_MAX).map((request) => html`<${RequestRow} key=${keyOf(request)} of=${request} />`)}</ul>
     ${app.requests.length ? '' : html`<p class="empty">No request ${filter ? 'that the filter takes ' : ''}so far. Try <code>curl -i http://HOST/</code> with a host of one of the sites.</p>`}`;
 }

@@ -47,7 +47,7 @@ function Fill({ store, past }) {
     : [{ name: memory ? 'memory' : store.name, colour: 'r-memory', values: whole }];
   const cap = store.tiers.filter((/** @type {any} */ tier) => (tiers.length ? tier.tier !== 'memory' : true)).map((/** @type {any} */ tier) => tier.max_bytes);
   const limit = tiers.length ? Math.max(...cap) : cap.reduce((/** @type {number} */ sum, /** @type {number} */ one) => sum + one, 0);
-  const all = limit ? [...lines, { name: tiers.length ? 'cap of a disk' : 'cap', colour: 'accent', values: series.times.map(() => limit) }] : lines;
+  const all = limit ? [...lines, { name: tiers.length ? 'cap of a disk' : 'cap', colour: 'text', values: series.times.map(() => limit) }] : lines;
   const before = app.compare && past.before ? lines.map((_, index) => ({ times: past.before?.times ?? [], values: tiers.length ? (past.before?.values[`tier:${key}:${tiers[index]?.word}`] ?? []) : (past.before?.values[`store:${key}:bytes`] ?? []) })) : [];
   const sentence = `Fill of ${shown(store.name)} in ${windowWords()}: ${lines.map((line) => `${line.name} ${bytes(line.values[line.values.length - 1] ?? null)}`).join(', ')}; cap ${bytes(limit)}.`;
   return html`<${Picture} title="Fill" note=${windowWords()} sentence=${sentence} columns=${[{ key: 'at', name: 'time', cell: (/** @type {any} */ row) => clock(row.at, true) }, ...lines.map((line) => ({ key: line.name, name: line.name, number: true, cell: (/** @type {any} */ row) => bytes(line.values[row.index]) }))]} rows=${rowsOf(series.times)}>

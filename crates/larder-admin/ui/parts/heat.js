@@ -54,7 +54,9 @@ function draw(canvas, heat, lines, height) {
     column?.forEach((value, row) => {
       if (value <= 0 || row < low || row > high) return;
       pen.globalAlpha = 0.12 + 0.88 * Math.sqrt(value / most);
-      pen.fillRect(LEFT + x * wide, TOP + (high - row) * tall, Math.max(1, wide - 0.5), Math.max(1, tall - 0.5));
+      const [left, right] = [x, x + 1].map((edge) => Math.round((LEFT + edge * wide) * ratio) / ratio);
+      const [above, below] = [high - row, high - row + 1].map((edge) => Math.round((TOP + edge * tall) * ratio) / ratio);
+      pen.fillRect(left ?? 0, above ?? 0, (right ?? 0) - (left ?? 0), (below ?? 0) - (above ?? 0));
     }),
   );
   pen.globalAlpha = 1;
@@ -75,17 +77,21 @@ function draw(canvas, heat, lines, height) {
   for (const line of lines) {
     pen.beginPath();
     let drawing = false;
-    line.times.forEach((time, index) => {
-      const value = line.values[index];
+    // One point for each column: what is finer than that is a scribble.
+    const each = Math.max(1, Math.ceil(line.times.length / columns));
+    for (let index = 0; index < line.times.length; index += each) {
+      const part = line.values.slice(index, index + each).filter((one) => one !== null && one > 0);
+      const value = part.length ? part.reduce((/** @type {number} */ sum, one) => sum + (one ?? 0), 0) / part.length : null;
+      const time = line.times[Math.min(index + Math.floor(each / 2), line.times.length - 1)] ?? 0;
       const x = LEFT + ((time + (line.shift ?? 0) - heat.from) / span) * (width - LEFT);
       if (!value || x < LEFT || x > width) {
         drawing = false;
-        return;
+        continue;
       }
       if (drawing) pen.lineTo(x, y(value));
       else pen.moveTo(x, y(value));
       drawing = true;
-    });
+    }
     pen.setLineDash([]);
     pen.strokeStyle = colour('ground');
     pen.lineWidth = 4;

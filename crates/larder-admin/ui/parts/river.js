@@ -10,7 +10,7 @@ import { Bar, ResultBar } from './bar.js';
 
 const ROW = 38;
 const GAP = 84;
-const THICKEST = 32;
+const THICKEST = 36;
 
 /** A band between two heights, as a path. @param {number} from @param {number} to @param {number} thick */
 function band(from, to, thick) {
@@ -47,7 +47,7 @@ export function River({ words, of, before, all, clients, origins, ways }) {
       <div class="end clients">${clients}</div>
       <svg viewBox=${`0 0 ${GAP} ${height}`} preserveAspectRatio="none">${bands.map((one) => one.own > 0 && html`<path class=${`band ${resultClass(one.word)}`} d=${one.path} />`)}</svg>
       <div class="rows" style=${{ paddingTop: `${start}px` }}>${words.map(
-        (word) => html`<div class=${`row ${resultClass(word)} ${word === 'asked' ? 'asked' : ''}`} title=${told('result', word).sentence ?? ''}>
+        (word) => html`<div class=${`row ${resultClass(word)} ${word === 'asked' ? 'asked' : ''}`} style=${{ '--thick': `${Math.max(2.5, thick(of[word] ?? 0)).toFixed(1)}px` }} title=${told('result', word).sentence ?? ''}>
           <span class="name">${word}</span><span class="value">${rate(of[word] ?? 0)}</span><span class="share">${percent((of[word] ?? 0) / (all || 1))}</span>
           <${Bar} share=${(of[word] ?? 0) / top} before=${before ? (before[word] ?? 0) / top : null} kind=${resultClass(word)} /></div>`,
       )}</div>
