@@ -6,6 +6,7 @@
 import { render } from './vendor/preact.js';
 import { useEffect, useState } from './vendor/preact-hooks.js';
 import { html } from './vendor/htm-preact.js';
+import { shown } from './format.js';
 import { app, follow, restart, useApp } from './state.js';
 import { Head } from './parts/head.js';
 import { Notices, TokenForm } from './parts/notices.js';
@@ -58,7 +59,7 @@ function App() {
   }, []);
   useEffect(() => {
     const host = app.about?.instance;
-    document.title = `${at.name} - larder${host ? ` ${host}` : ''}`;
+    document.title = `${at.name} - larder${host ? ` ${shown(host).slice(0, 60)}` : ''}`;
     if (at.path !== 'requests') follow(null);
   }, [at.path, app.about?.instance]);
   const skip = (/** @type {Event} */ event) => {
@@ -72,7 +73,7 @@ function App() {
     <main id="main" class=${`page ${app.link.state === 'lost' ? 'old' : ''}`} tabindex="-1">
       <h1>${at.name}</h1>
       <${Notices} />
-      ${isAsked ? html`<${TokenForm} />` : html`<${Page} key=${at.path} query=${at.query} />`}
+      ${isAsked ? html`<${TokenForm} />` : app.about ? html`<${Page} key=${at.path} query=${at.query} />` : html`<p class="none">Asking larder.</p>`}
     </main>
     <footer class="foot">Figures are larder's own, of its clients alone: this page and the admin address are not counted.</footer>`;
 }

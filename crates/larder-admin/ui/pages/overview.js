@@ -6,7 +6,7 @@ import { useEffect, useState } from '../vendor/preact-hooks.js';
 import { html } from '../vendor/htm-preact.js';
 import { get } from '../api.js';
 import { causes, saved, split, where } from '../account.js';
-import { byteRate, count, number, percent, rate, seconds } from '../format.js';
+import { byteRate, count, counted, number, percent, rate, seconds } from '../format.js';
 import { below, decoded, last, means, usePast } from '../past.js';
 import { app, useNow, windowWords } from '../state.js';
 import { results } from '../words.js';
@@ -64,7 +64,7 @@ function originBoxes(values, stats, before) {
       rate: asked,
       box: html`<strong><${Text} of=${name} max=${40} /></strong><span class="big">${rate(asked)}</span>${before ? html`<span class="note">before ${rate(of('requests', before))}</span>` : ''}
         <span>p50 ${seconds(of('p50') || null)}, p99 ${seconds(of('p99') || null)}</span>
-        ${servers.length ? html`<span class=${up < servers.length ? 'bad' : ''}>${up} of ${servers.length} servers up</span>` : ''}
+        ${servers.length ? html`<span class=${up < servers.length ? 'bad' : ''}>${up} of ${counted(servers.length, 'server')} up</span>` : ''}
         <span>${percent(asked > 0 ? of('failures') / asked : 0)} failed</span>`,
     };
   });

@@ -1,7 +1,7 @@
 // The heat map of times to answer: how many requests took how long, over time, with p50 and p99 as lines.
 //
 // In: times, upper bounds in seconds, counts per second, and two series. Out: a canvas. The bounds are powers of two, so
-// the rows are of one height; a darker cell has more requests, by its square root, so that rare slow ones are seen.
+// the rows are of one height; a fuller colour has more requests, by its square root, so that rare slow ones are seen.
 
 import { useEffect, useRef } from '../vendor/preact-hooks.js';
 import { html } from '../vendor/htm-preact.js';
@@ -116,5 +116,5 @@ export function HeatMap({ heat, lines, height = 210 }) {
     return () => size.disconnect();
   });
   return html`<div class="chart"><div class="plot" style=${{ height: `${height}px` }}><canvas ref=${canvas}></canvas></div>
-    <ul class="keys"><li><span class="dot c-accent"></span>more requests are darker</li><li><span class="dash solid"></span>p50</li><li><span class="dash"></span>p99</li>${lines.some((line) => line.shift) ? html`<li><span class="dots"></span>an hour before</li>` : ''}</ul></div>`;
+    <ul class="keys"><li><span class="dot c-accent"></span>fuller: more requests</li><li><span class="dash solid"></span>p50</li><li><span class="dash"></span>p99</li>${lines.some((line) => line.shift) ? html`<li><span class="dots"></span>an hour before</li>` : ''}</ul></div>`;
 }

@@ -22,11 +22,8 @@ export function Staircase({ here, steps, all, ceiling }) {
   let from = first;
   let group = '';
   return html`<div class="stairs">
-    <ul>
-      <li><div class="stair all"><span class="name">all requests</span><span class="value">${rate(all)}</span><span class="share">100 %</span>${top}<span></span></div></li>
-      ${here.map((step) => html`<li><div class="stair short" title=${step.help ?? ''}><span class="name"><span class=${`dot ${step.kind}`}></span>${step.name}</span><span class="value">${rate(step.rate)}</span><span class="share">${percent(share(step.rate))}</span>
-        <span class="note">${step.before === null || step.before === undefined ? '' : `before ${percent(step.before)}`}</span></div></li>`)}
-    </ul>
+    <ul class="here">${here.map((step) => html`<li title=${step.help ?? ''}><span class=${`dot ${step.kind}`}></span>${step.name} ${rate(step.rate)} <span class="note">${percent(share(step.rate))}${step.before === null || step.before === undefined ? '' : `, before ${percent(step.before)}`}</span></li>`)}</ul>
+    <div class="stair all"><span class="name">all requests</span><span class="value">${rate(all)}</span><span class="share">100 %</span>${top}<span></span></div>
     ${steps.length ? html`<div class="zoom stair"><span class="name">the rest, drawn larger</span><span class="value">${rate(all * rest)}</span><span class="share">${percent(rest)}</span>
       <span class="wedge"><svg viewBox="0 0 100 30" preserveAspectRatio="none"><path d=${`M${first * 100} 0L100 0L100 30L0 30Z`} /></svg><span class="scale"><span>${percent(first)}</span>
         <span class="flag" style=${(ceiling - first) / rest > 0.5 ? { right: width(1 - (ceiling - first) / rest) } : { left: place(ceiling) }}>ceiling ${percent(ceiling)}</span><span>100 %</span></span></span><span></span></div>` : ''}
