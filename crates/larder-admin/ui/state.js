@@ -102,7 +102,8 @@ function heard(name, data) {
     tickers.forEach((ticker) => ticker(data));
   } else if (name === 'event' && data) {
     app.events = [data, ...app.events].slice(0, EVENTS_MAX);
-    if (data.kind === 'reload') void loadAbout();
+    // Its config, its health or its token may be others now.
+    loadAbout().catch(() => {});
   } else if (name === 'request' && data) {
     if (app.stopped) app.skipped += 1;
     else app.requests = [data, ...app.requests].slice(0, REQUESTS_MAX);
@@ -130,7 +131,6 @@ async function run() {
   const parameters = wanted
     ? { requests: wanted.requests, tick: 1, recent: wanted.recent }
     : { tick: 1, samples: 0 };
-  app.filterFault = '';
   try {
     await loadAbout();
     await loadEvents();
@@ -181,11 +181,14 @@ export function restart() {
 
 /** What the stream should have: requests by a filter, or none. @param {{ requests: string, recent: number } | null} next */
 export function follow(next) {
+  if (next === null || next.requests !== wanted?.requests) app.filterFault = '';
   if (JSON.stringify(next) === JSON.stringify(wanted)) return;
   wanted = next;
   app.skipped = 0;
   restart();
 }
+
+setInterval(() => app.link.state === 'live' && loadAbout().catch(() => {}), 30000);
 
 document.addEventListener('visibilitychange', () => {
   if (document.hidden) {

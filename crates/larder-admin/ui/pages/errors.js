@@ -33,7 +33,7 @@ function useExamples() {
 function Words({ kind, title, past, examples }) {
   const known = below(past.now?.values ?? {}, `${kind}.`).map(({ word }) => word);
   const per = (/** @type {any} */ series, /** @type {string} */ word) => (mean(series, `${kind}.${word}`) ?? 0) * app.window;
-  const rows = known.map((word) => ({ word, now: per(past.now, word), before: past.before ? per(past.before, word) : null, ...told(kind, word), example: examples.find((row) => row.key[0] === word) })).filter((row) => row.now >= 0.5 || (row.before ?? 0) >= 0.5).sort((one, other) => other.now - one.now);
+  const rows = known.map((word) => ({ ...told(kind, word), now: per(past.now, word), before: past.before ? per(past.before, word) : null, example: examples.find((row) => row.key[0] === word) })).filter((row) => row.now >= 0.5 || (row.before ?? 0) >= 0.5).sort((one, other) => other.now - one.now);
   const rest = Math.max(0, wordsOf(kind).length - rows.length);
   const columns = [
     { key: 'word', name: 'word', wide: true, cell: (/** @type {any} */ row) => html`<code>${shown(row.word)}</code> <span class="note">${shown(row.sentence ?? '')} ${row.section ? `[${shown(row.section)}]` : ''}</span>` },

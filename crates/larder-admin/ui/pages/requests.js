@@ -1,7 +1,7 @@
 // Requests: the stream as it happens, newest on top.
 //
 // In: a filter. Out: one row a request; a row opens its steps, its members and the way to explain. The stream stands still
-// by a click or the key `p`. It is not read aloud; a summary every 30 seconds is.
+// by a click, or by the key `p` within it. It is not read aloud; a summary every 30 seconds is.
 
 import { useEffect, useState } from '../vendor/preact-hooks.js';
 import { html } from '../vendor/htm-preact.js';
@@ -73,22 +73,18 @@ export function Requests({ query }) {
     app.stopped = false;
     follow({ requests: filter, recent: 100 });
   }, [filter]);
-  useEffect(() => {
-    const pressed = (/** @type {KeyboardEvent} */ event) => {
-      const at = /** @type {HTMLElement} */ (event.target);
-      if (event.key === 'p' && !event.ctrlKey && !event.metaKey && !event.altKey && !at.matches('input, select, textarea')) stop();
-    };
-    addEventListener('keydown', pressed);
-    return () => removeEventListener('keydown', pressed);
-  }, []);
+  // A key of one letter works only where the focus is in the stream, as speech input types letters.
+  const pressed = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === 'p' && !event.ctrlKey && !event.metaKey && !event.altKey) stop();
+  };
   const set = (/** @type {string} */ text) => (location.hash = text ? `#/requests?filter=${encodeURIComponent(text)}` : '#/requests');
   return html`<p class="lead">Requests as they happen: a sample of at most 100 a second, and of hits one in 64. Weight says for how many one stands.</p>
     <${FilterLine} value=${filter} fault=${app.filterFault} onSet=${set} />
-    <p class="tools"><button type="button" aria-pressed=${String(app.stopped)} onClick=${stop}>${app.stopped ? 'Go on (p)' : 'Stand still (p)'}</button>
+    <div onKeyDown=${pressed}><p class="tools"><button type="button" aria-pressed=${String(app.stopped)} onClick=${stop}>${app.stopped ? 'Go on (p)' : 'Stand still (p)'}</button>
       ${app.skipped ? html`<span class="note">${count(app.skipped)} more ${app.stopped ? 'while it stands still' : 'were left out'}</span>` : ''}</p>
     <p class="hidden" role="status">${summary}</p>
     <div class="request labels" aria-hidden="true"><span>time</span><span>status</span><span>result</span><span class="time">took</span><span class="size">size</span><span>request</span><span>why</span></div>
-    <ul class="requests" aria-label="Requests, newest first">${app.requests.slice(0, SHOWN_MAX).map((request) => html`<${RequestRow} key=${keyOf(request)} of=${request} />`)}</ul>
+    <ul class="requests" aria-label="Requests, newest first">${app.requests.slice(0, SHOWN_MAX).map((request) => html`<${RequestRow} key=${keyOf(request)} of=${request} />`)}</ul></div>
     ${app.requests.length ? '' : html`<p class="empty">No request ${filter ? 'that the filter takes ' : ''}so far. Try <code>curl -i http://HOST/</code> with a host of one of the sites.</p>`}`;
 }
 

@@ -14,6 +14,7 @@ import { Bar } from '../parts/bar.js';
 import { Picture } from '../parts/picture.js';
 import { Series } from '../parts/series.js';
 import { Table } from '../parts/table.js';
+import { Top } from '../parts/top.js';
 import { Text, UrlLink } from '../parts/text.js';
 import { rowsOf } from '../parts/traffic.js';
 
@@ -114,5 +115,6 @@ export function Stores() {
         <section><h3>Look-ups since the start</h3><${Table} caption=${`Look-ups of ${store.name}`} columns=${[{ key: 'word', name: 'outcome' }, { key: 'count', name: 'look-ups', number: true }]} rows=${Object.entries(store.lookups ?? {}).filter(([, value]) => value).map(([word, value]) => ({ word, count: count(/** @type {any} */ (value)) }))} /></section></div>
         ${store.servers?.length ? html`<h3>Servers of values</h3><${Table} caption=${`Servers of ${store.name}`} columns=${[{ key: 'server', name: 'server', wide: true, cell: (/** @type {any} */ row) => html`${row.kind} <${Text} of=${row.server} max=${80} />` }, { key: 'state', name: 'state' }, { key: 'queued', name: 'waits to be written', number: true, cell: (/** @type {any} */ row) => bytes(row.queued_bytes) }]} rows=${store.servers} />` : ''}
         <p class="note">${count(last(past.now, `store:${key}:objects`))} responses now.</p><${Objects} name=${store.name} /></section>`;
-    })}`;
+    })}
+    <section class="panel"><h2>URLs</h2><div class="pair"><${Top} of="urls" title="Asked for most" /><${Top} of="bytes" title="Most bytes" /></div></section>`;
 }

@@ -6,12 +6,15 @@
 import { useEffect, useState } from '../vendor/preact-hooks.js';
 import { html } from '../vendor/htm-preact.js';
 import { get } from '../api.js';
-import { percent, rate, shown, span } from '../format.js';
-import { app, serverNow } from '../state.js';
+import { clock, percent, rate, shown, span } from '../format.js';
+import { mean } from '../past.js';
+import { app, serverNow, windowWords } from '../state.js';
 import { told } from '../words.js';
 import { Bar } from './bar.js';
+import { Picture } from './picture.js';
 import { Series } from './series.js';
 import { Text, UrlLink } from './text.js';
+import { rowsOf } from './traffic.js';
 
 const BY = [['site', 'by site'], ['rule', 'by rule'], ['folder', 'by folder'], ['url', 'by URL']];
 
@@ -34,7 +37,9 @@ export function CauseDetail({ cause, past }) {
   return html`<div class="detail">
     <p>${word.sentence ? shown(word.sentence) : 'This word has no sentence.'} ${word.section ? html`<span class="note">[${shown(word.section)}]</span>` : ''}</p>
     ${word.helps ? html`<p><strong>What helps:</strong> ${shown(word.helps)}</p>` : ''}
-    ${series?.values[name] ? html`<h3>Trend</h3><${Series} times=${series.times} lines=${[{ name: cause.word, colour: 'r-asked', values: series.values[name] }]} before=${before} unit=${rate} height=${120} />` : ''}
+    ${series?.values[name] ? html`<${Picture} title=${`Trend of ${cause.word}`} note=${`per second, ${windowWords()}`} sentence=${`${cause.word} in ${windowWords()}: ${rate(mean(series, name))} as a mean, ${rate(Math.max(0, ...(series.values[name] ?? []).map(Number)))} at most.`}
+      columns=${[{ key: 'at', name: 'time', cell: (/** @type {any} */ row) => clock(row.at, true) }, { key: 'rate', name: 'requests/s', number: true, cell: (/** @type {any} */ row) => rate(series.values[name]?.[row.index]) }]} rows=${rowsOf(series.times)}>
+      <${Series} times=${series.times} lines=${[{ name: cause.word, colour: 'r-asked', values: series.values[name] }]} before=${before} unit=${rate} height=${120} /><//>` : ''}
     ${fault ? html`<p class="fault" role="alert">${shown(fault)}</p>` : ''}
     <div class="grid four">${lists.map((list, index) => html`<${Where} list=${list} cause=${cause} by=${BY[index]?.[0]} title=${BY[index]?.[1]} />`)}</div>
     ${lists[0]?.source === 'samples' ? html`<p class="note">From ${lists[0].samples ?? 'the'} samples of the last ${span(serverNow() - lists[0].from)}.</p>` : ''}

@@ -4,7 +4,7 @@
 
 import { html } from '../vendor/htm-preact.js';
 import { causes, where } from '../account.js';
-import { bytes, moment, percent, rate, shown } from '../format.js';
+import { bytes, count, moment, percent, rate, shown } from '../format.js';
 import { below, means } from '../past.js';
 import { app, windowWords } from '../state.js';
 import { told } from '../words.js';
@@ -44,7 +44,7 @@ export function EventList({ past }) {
   const span = app.window;
   const faults = ['failure', 'refused'].flatMap((kind) => below(values, `${kind}.`).map(({ word, value }) => ({ kind, word, count: value * span }))).filter((fault) => fault.count >= 0.5).sort((one, other) => other.count - one.count);
   return html`<section class="panel"><h2><a href="#/errors">Errors and events</a></h2><p class="note">errors in ${windowWords()}, and what happened last</p>
-    <ul class="events">${faults.slice(0, 3).map((fault) => html`<li title=${told(fault.kind, fault.word).sentence ?? ''}><span class="value bad">${Math.round(fault.count)}</span><a href="#/errors">${fault.word}</a></li>`)}
+    <ul class="events">${faults.slice(0, 3).map((fault) => html`<li title=${told(fault.kind, fault.word).sentence ?? ''}><span class="value bad">${count(fault.count)}</span><a href="#/errors">${fault.word}</a></li>`)}
     ${app.events.slice(0, 5).map((event) => html`<li><time>${moment(event.at)}</time><span><strong>${shown(event.kind)}</strong> <${Text} of=${event.subject} max=${60} /> <${Text} of=${event.text} max=${120} /></span></li>`)}</ul>
     ${faults.length || app.events.length ? '' : html`<p class="none">No error, no event.</p>`}</section>`;
 }

@@ -91,7 +91,7 @@ export function Purge({ url, explain, object, onDone }) {
         <label class="check"><input type="radio" name="purge-kind" checked=${kind === 'urls'} onChange=${() => setKind('urls')} />this URL</label>
         ${prefixes.length ? html`<label class="check"><input type="radio" name="purge-kind" checked=${kind === 'prefixes'} onChange=${() => { setKind('prefixes'); setName(''); }} />a prefix</label>` : ''}
         ${tags.length ? html`<label class="check"><input type="radio" name="purge-kind" checked=${kind === 'tags'} onChange=${() => { setKind('tags'); setName(''); }} />a tag</label>` : ''}
-        ${kind === 'urls' ? '' : html`<label>${kind === 'tags' ? 'Tag' : 'Prefix'} <select value=${what} onChange=${(/** @type {any} */ event) => setName(event.currentTarget.value)}>${(kind === 'tags' ? tags : prefixes).map((one) => html`<option value=${one}>${shown(one).slice(0, 120)}</option>`)}</select></label>`}
+        ${kind === 'urls' ? '' : html`<label>${kind === 'tags' ? 'Tag' : 'Prefix'} <select value=${what} onChange=${(/** @type {any} */ event) => setName(event.currentTarget.value)}>${(kind === 'tags' ? tags : prefixes).map((/** @type {any} */ one) => html`<option value=${one}>${shown(one).slice(0, 120)}</option>`)}</select></label>`}
         <label class="check"><input type="checkbox" checked=${soft} onChange=${(/** @type {any} */ event) => setSoft(event.currentTarget.checked)} />soft: they become stale, and stay</label></fieldset>
         <button type="submit" disabled=${busy || !explain}>Show what would go</button></form>`}
     ${fault ? html`<p class="fault" role="alert">${shown(fault)}</p>` : ''}
