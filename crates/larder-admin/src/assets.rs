@@ -39,7 +39,7 @@ macro_rules! assets {
 /// Every file.
 static ASSETS: &[Asset] = assets! {
     HTML: "index.html";
-    STYLE: "style.css" "vendor/uplot.css";
+    STYLE: "narrow.css" "pictures.css" "style.css" "vendor/uplot.css";
     PICTURE: "icon.svg";
     PLAIN: "vendor/LICENSE-htm" "vendor/LICENSE-preact" "vendor/LICENSE-uplot" "vendor/SHA256SUMS";
     SCRIPT:
@@ -172,6 +172,14 @@ mod tests {
         let text = std::str::from_utf8(page.bytes).unwrap();
         assert!(text.contains(script));
         assert_eq!(text.matches("<script").count(), 1);
+        // Else a browser would find the modules one after the other.
+        for script in ASSETS.iter().filter(|asset| asset.form == SCRIPT && asset.name != "app.js") {
+            assert!(
+                text.contains(&format!("<link rel=\"modulepreload\" href=\"/ui/{}\">", script.name)),
+                "{}",
+                script.name
+            );
+        }
         assert!(!text.contains("<style"));
     }
 

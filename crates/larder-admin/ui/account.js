@@ -58,12 +58,24 @@ export function split(values, scope = '') {
   const asked = results.asked ?? 0;
   const store = FROM_STORE.reduce((sum, word) => sum + (results[word] ?? 0), 0);
   const looked = store + asked + (results.joined ?? 0);
-  return { results, all, asked, store, joined: results.joined ?? 0, without: all ? 1 - asked / all : null, hits: looked ? store / looked : null };
+  return {
+    results,
+    all,
+    asked,
+    store,
+    joined: results.joined ?? 0,
+    without: all ? 1 - asked / all : null,
+    hits: looked ? store / looked : null,
+  };
 }
 
 /** The rules whose series are in `values`. @param {Record<string, number>} values */
 export function rulesIn(values) {
-  const scopes = new Set(Object.keys(values).filter((name) => name.startsWith('rule:')).map((name) => name.split(':').slice(0, 3).join(':')));
+  const scopes = new Set(
+    Object.keys(values)
+      .filter((name) => name.startsWith('rule:'))
+      .map((name) => name.split(':').slice(0, 3).join(':')),
+  );
   return [...scopes].map((scope) => {
     const [, site, rule] = scope.split(':').map(decoded);
     return { scope: `${scope}:`, site: site ?? '', rule: rule ?? '' };

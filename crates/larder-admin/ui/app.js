@@ -73,7 +73,8 @@ function App() {
     <main id="main" class=${`page ${app.link.state === 'lost' ? 'old' : ''}`} tabindex="-1">
       <h1>${at.name}</h1>
       <${Notices} />
-      ${isAsked ? html`<${TokenForm} />` : app.about ? html`<${Page} key=${at.path} query=${at.query} />` : html`<p class="none">Asking larder.</p>`}
+      ${isAsked ? html`<${TokenForm} />` : app.about ? html`<${Page} key=${at.path} query=${at.query} />`
+        : html`<p class="none">Asking larder.</p>`}
     </main>
     <footer class="foot">Figures are larder's own, of its clients alone: this page and the admin address are not counted.</footer>`;
 }

@@ -22,8 +22,7 @@ export function number(value) {
 }
 
 /** @param {number | null | undefined} value */
-export const count = (value) =>
-  value === null || value === undefined ? NONE : grouped(Math.round(value), 0);
+export const count = (value) => (value === null || value === undefined ? NONE : grouped(Math.round(value), 0));
 
 /** @param {number | null | undefined} value */
 export const rate = (value) => (value === null || value === undefined ? NONE : `${number(value)}/s`);
@@ -42,8 +41,7 @@ export function bytes(value) {
 }
 
 /** @param {number | null | undefined} value */
-export const byteRate = (value) =>
-  value === null || value === undefined ? NONE : `${bytes(value)}/s`;
+export const byteRate = (value) => (value === null || value === undefined ? NONE : `${bytes(value)}/s`);
 
 /** A part of one, in per cent. @param {number | null | undefined} share @param {number} [digits] */
 export function percent(share, digits) {
@@ -102,9 +100,7 @@ const UNSAFE =
 /** Foreign text as it may be shown. @param {unknown} value */
 export function shown(value) {
   return String(value ?? '').replace(UNSAFE, (found) =>
-    [...Array(found.length).keys()]
-      .map((index) => `\\u${found.charCodeAt(index).toString(16).padStart(4, '0')}`)
-      .join(''),
+    [...Array(found.length).keys()].map((index) => `\\u${found.charCodeAt(index).toString(16).padStart(4, '0')}`).join(''),
   );
 }
 

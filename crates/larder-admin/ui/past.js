@@ -46,8 +46,12 @@ function append(series, tick, names, span) {
   }
 }
 
-/** @param {string[]} names @param {boolean} [always] an hour before is wanted in any case @returns {Past} */
-export function usePast(names, always = false) {
+/**
+ * @param {string[]} names
+ * @param {{ always?: boolean, coarse?: boolean }} [how] `always`: an hour before is wanted in any case; `coarse`: only means are, so ten seconds a step will do
+ * @returns {Past}
+ */
+export function usePast(names, { always = false, coarse = false } = {}) {
   const [, draw] = useState(0);
   const held = useRef(/** @type {Past & { key: string }} */ ({ key: '', now: null, before: null, failed: '' }));
   const asked = names.join(',');
@@ -64,15 +68,21 @@ export function usePast(names, always = false) {
     };
     const failed = (/** @type {any} */ error) => own.signal.aborted || set({ failed: error.message });
     const load = () =>
-      get('/api/v1/series', { names: asked, from: window }, own.signal).then((json) => set({ now: read(json), failed: '' }), failed);
+      get('/api/v1/series', { names: asked, from: window, step: coarse && window <= 600 ? 10 : undefined }, own.signal).then(
+        (json) => set({ now: read(json), failed: '' }),
+        failed,
+      );
     // A little more than the window, so that it lasts until it is asked for again.
     const loadBefore = () =>
-      get('/api/v1/series', { names: asked, from: window + HOUR, to: HOUR - 90 }, own.signal).then((json) => set({ before: read(json) }), failed);
+      get('/api/v1/series', { names: asked, from: window + HOUR, to: HOUR - 90 }, own.signal).then(
+        (json) => set({ before: read(json) }),
+        failed,
+      );
     if (!asked || app.link.state === 'token') return () => own.abort();
     void load();
     if (compare) void loadBefore();
     else held.current.before = null;
-    const fine = window <= 600;
+    const fine = window <= 600 && !coarse;
     const timers = [setInterval(() => document.hidden || load(), fine ? 300000 : window <= 10800 ? 10000 : 60000)];
     if (compare) timers.push(setInterval(() => document.hidden || loadBefore(), 60000));
     const stop = onTick((tick) => {

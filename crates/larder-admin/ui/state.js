@@ -128,9 +128,7 @@ async function run() {
   if (open || document.hidden) return;
   const own = new AbortController();
   open = own;
-  const parameters = wanted
-    ? { requests: wanted.requests, tick: 1, recent: wanted.recent }
-    : { tick: 1, samples: 0 };
+  const parameters = wanted ? { requests: wanted.requests, tick: 1, recent: wanted.recent } : { tick: 1, samples: 0 };
   try {
     await loadAbout();
     await loadEvents();

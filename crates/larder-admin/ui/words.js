@@ -24,7 +24,13 @@ export const told = (kind, word) => wordsOf(kind).find((one) => one.word === wor
 
 /** Results for pictures: known ones in their order, then words of a later larder. @param {(word: string) => boolean} occurs */
 export function results(occurs) {
-  const known = [...ORDER.slice(0, -1), ...wordsOf('result').map((one) => one.word).filter((word) => !ORDER.includes(word)), 'asked'];
+  const known = [
+    ...ORDER.slice(0, -1),
+    ...wordsOf('result')
+      .map((one) => one.word)
+      .filter((word) => !ORDER.includes(word)),
+    'asked',
+  ];
   return known.filter((word) => ALWAYS.includes(word) || occurs(word));
 }
 

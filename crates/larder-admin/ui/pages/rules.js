@@ -21,7 +21,8 @@ function listed(config, stats) {
   const counted = stats?.rules ?? [];
   const rows = (config?.rules ?? []).map((/** @type {any} */ rule) => ({ ...rule }));
   for (const rule of counted) {
-    if (!rows.some((/** @type {any} */ row) => row.site === rule.site && row.rule === rule.rule)) rows.push({ site: rule.site, rule: rule.rule, line: null });
+    if (!rows.some((/** @type {any} */ row) => row.site === rule.site && row.rule === rule.rule))
+      rows.push({ site: rule.site, rule: rule.rule, line: null });
   }
   const behind = new Map();
   return rows.map((/** @type {any} */ row) => {
@@ -70,26 +71,79 @@ export function Rules() {
     const fresh = split(minute, scope);
     const answers = minute[`${scope}origin_answers`] ?? 0;
     const each = answers > 0 ? (minute[`${scope}origin_seconds`] ?? 0) / answers : null;
-    return { ...row, own, scope, each, then: before ? split(before, scope) : null, line_of: ratios(past.now, scope), line_before: app.compare && past.before ? ratios(past.before, scope) : [],
-      store: minute[`${scope}bytes_store`] ?? 0, origin: minute[`${scope}bytes_origin`] ?? 0, saved: each === null ? null : (fresh.all - fresh.asked) * each };
+    return {
+      ...row,
+      own,
+      scope,
+      each,
+      then: before ? split(before, scope) : null,
+      line_of: ratios(past.now, scope),
+      line_before: app.compare && past.before ? ratios(past.before, scope) : [],
+      store: minute[`${scope}bytes_store`] ?? 0,
+      origin: minute[`${scope}bytes_origin`] ?? 0,
+      saved: each === null ? null : (fresh.all - fresh.asked) * each,
+    };
   });
   const columns = [
-    { key: 'rule', name: 'rule', wide: true, cell: (/** @type {any} */ row) => html`${row.line ? html`<a href=${`#/config?line=${row.line}`}><${Text} of=${row.rule} max=${80} /></a>` : html`<${Text} of=${row.rule} max=${80} />`}
-      ${!row.totals?.requests ? html`<span class="tag warn">never matched</span>` : ''}${row.after ? html`<span class="tag warn">behind ${row.after}, which takes all</span>` : ''}` },
-    { key: 'rate', name: 'requests/s', number: true, cell: (/** @type {any} */ row) => html`${rate(row.own.all)}${row.then ? html`<span class="note">before ${rate(row.then.all)}</span>` : ''}` },
-    { key: 'ratio', name: 'hit ratio', number: true, cell: (/** @type {any} */ row) => html`${percent(row.own.hits)}${row.then ? html`<span class="note">before ${percent(row.then.hits)}</span>` : ''}` },
-    { key: 'line', name: 'over time', cell: (/** @type {any} */ row) => html`<${Spark} values=${row.line_of} before=${row.line_before} max=${1} sentence=${`Hit ratio in ${windowWords()}: ${percent(row.own.hits)}`} />` },
-    { key: 'results', name: 'results', wide: true, cell: (/** @type {any} */ row) => html`<${ResultBar} of=${row.own.results} all=${row.own.all} />` },
+    {
+      key: 'rule',
+      name: 'rule',
+      wide: true,
+      cell: (
+        /** @type {any} */ row,
+      ) => html`${row.line ? html`<a href=${`#/config?line=${row.line}`}><${Text} of=${row.rule} max=${80} /></a>`
+        : html`<${Text} of=${row.rule} max=${80} />`}
+      ${!row.totals?.requests ? html`<span class="tag warn">never matched</span>` : ''}${row.after
+        ? html`<span class="tag warn">behind ${row.after}, which takes all</span>` : ''}`,
+    },
+    {
+      key: 'rate',
+      name: 'requests/s',
+      number: true,
+      cell: (/** @type {any} */ row) =>
+        html`${rate(row.own.all)}${row.then ? html`<span class="note">before ${rate(row.then.all)}</span>` : ''}`,
+    },
+    {
+      key: 'ratio',
+      name: 'hit ratio',
+      number: true,
+      cell: (/** @type {any} */ row) =>
+        html`${percent(row.own.hits)}${row.then ? html`<span class="note">before ${percent(row.then.hits)}</span>` : ''}`,
+    },
+    {
+      key: 'line',
+      name: 'over time',
+      cell: (/** @type {any} */ row) =>
+        html`<${Spark} values=${row.line_of} before=${row.line_before} max=${1}
+          sentence=${`Hit ratio in ${windowWords()}: ${percent(row.own.hits)}`} />`,
+    },
+    {
+      key: 'results',
+      name: 'results',
+      wide: true,
+      cell: (/** @type {any} */ row) => html`<${ResultBar} of=${row.own.results} all=${row.own.all} />`,
+    },
     { key: 'store', name: 'from store', number: true, cell: (/** @type {any} */ row) => byteRate(row.store) },
     { key: 'origin', name: 'from origin', number: true, cell: (/** @type {any} */ row) => byteRate(row.origin) },
     { key: 'each', name: 'origin time', number: true, cell: (/** @type {any} */ row) => seconds(row.each) },
-    { key: 'saved', name: 'saved', number: true, cell: (/** @type {any} */ row) => (row.saved === null ? '–' : `${number(row.saved)} s/s`) },
+    {
+      key: 'saved',
+      name: 'saved',
+      number: true,
+      cell: (/** @type {any} */ row) => (row.saved === null ? '–' : `${number(row.saved)} s/s`),
+    },
   ];
   const sites = [...new Set(all.map((/** @type {any} */ row) => row.site))];
   const idle = all.filter((/** @type {any} */ row) => !row.totals?.requests).length;
-  return html`<p class="lead">${all.length - idle} of ${all.length} rules have taken requests since larder was started. Rules stand in the order of the file; the first one that matches decides.</p>
+  return html`<p class="lead">
+    ${all.length - idle} of ${all.length} rules have taken requests since larder was started. Rules stand in the order of the file; the
+      first one that matches decides.</p>
     <ul class="keys">${words.map((word) => html`<li><span class=${`dot c-r-${word}`}></span>${word}</li>`)}</ul>
-    ${sites.map((site) => html`<section class="panel"><h2>Site <${Text} of=${site} max=${80} /></h2>
-      <${Table} caption=${`Rules of ${site}`} columns=${columns} rows=${all.filter((/** @type {any} */ row) => row.site === site)} mark=${(/** @type {any} */ row) => (row.totals?.requests ? '' : 'idle')} /></section>`)}
-    <p class="note">Requests, hit ratio and results: mean of ${windowWords()}. Bytes, origin time and what was saved (seconds of the origin's work each second): the last minute.${past.failed ? ` ${past.failed}` : ''}</p>`;
+    ${sites.map(
+      (site) => html`<section class="panel"><h2>Site <${Text} of=${site} max=${80} /></h2>
+      <${Table} caption=${`Rules of ${site}`} columns=${columns} rows=${all.filter((/** @type {any} */ row) => row.site === site)}
+        mark=${(/** @type {any} */ row) => (row.totals?.requests ? '' : 'idle')} /></section>`,
+    )}
+    <p class="note">Requests, hit ratio and results: mean of ${windowWords()}. Bytes, origin time and what was saved (seconds of the
+      origin's work each second): the last minute.${past.failed ? ` ${past.failed}` : ''}</p>`;
 }

@@ -20,6 +20,8 @@ export function ResultBar({ of, all }) {
   const parts = results((word) => (of[word] ?? 0) > 0).filter((word) => (of[word] ?? 0) > 0);
   const sentence = parts.map((word) => `${word} ${percent((of[word] ?? 0) / all)}`).join(', ');
   return html`<span class="bar whole" role="img" aria-label=${sentence || 'no request'}>${parts.map(
-    (word) => html`<span class=${`part ${resultClass(word)}`} title=${`${word} ${rate(of[word])}, ${percent((of[word] ?? 0) / all)}`} style=${{ width: width((of[word] ?? 0) / (all || 1)) }}></span>`,
+    (word) =>
+      html`<span class=${`part ${resultClass(word)}`} title=${`${word} ${rate(of[word])}, ${percent((of[word] ?? 0) / all)}`}
+        style=${{ width: width((of[word] ?? 0) / (all || 1)) }}></span>`,
   )}</span>`;
 }

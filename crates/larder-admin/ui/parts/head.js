@@ -17,8 +17,13 @@ function Theme() {
     document.documentElement.dataset.theme = theme;
     localStorage.setItem(KEPT, theme);
   }, [theme]);
-  return html`<label><span class="hidden">Colours</span><select value=${theme} onChange=${(/** @type {any} */ event) => setTheme(event.currentTarget.value)}>
-    ${[['system', 'as the system'], ['light', 'light'], ['dark', 'dark']].map(([value, name]) => html`<option value=${value} selected=${value === theme}>${name}</option>`)}</select></label>`;
+  return html`<label><span class="hidden">Colours</span><select value=${theme} onChange=${(/** @type {any} */ event) =>
+    setTheme(event.currentTarget.value)}>
+    ${[
+      ['system', 'as the system'],
+      ['light', 'light'],
+      ['dark', 'dark'],
+    ].map(([value, name]) => html`<option value=${value} selected=${value === theme}>${name}</option>`)}</select></label>`;
 }
 
 const STATES = { connecting: 'connecting', live: 'live', lost: 'reconnecting', token: 'token needed', hidden: 'paused' };
@@ -30,11 +35,14 @@ export function Head({ pages, at }) {
   return html`<header class="head">
     <div class="line">
       <span class="brand">larder</span>
-      <p class="who">${about
-        ? html`${about.instance ? html`<${Text} of=${about.instance} max=${40} />` : ''}<span>${shown(about.version)}</span><span>up ${span(serverNow() - about.started)}</span>
+      <p class="who">${
+        about
+          ? html`${about.instance ? html`<${Text} of=${about.instance} max=${40} />` : ''}<span>${shown(about.version)}</span>
+            <span>up ${span(serverNow() - about.started)}</span>
           <span>${config?.file ? html`<a href="#/config">config of ${clock(config.loaded)}</a>` : 'no config file'}</span>
           ${about.health === 'ok' ? '' : html`<strong class="bad">${shown(about.health)}</strong>`}`
-        : ''}</p>
+          : ''
+      }</p>
       <${WindowChoice} />
       <span class=${`link ${link.state}`}><span class="light" aria-hidden="true"></span>${STATES[link.state]}</span>
       <${Theme} />

@@ -116,5 +116,7 @@ export function HeatMap({ heat, lines, height = 210 }) {
     return () => size.disconnect();
   });
   return html`<div class="chart"><div class="plot" style=${{ height: `${height}px` }}><canvas ref=${canvas}></canvas></div>
-    <ul class="keys"><li><span class="dot c-accent"></span>fuller: more requests</li><li><span class="dash solid"></span>p50</li><li><span class="dash"></span>p99</li>${lines.some((line) => line.shift) ? html`<li><span class="dots"></span>an hour before</li>` : ''}</ul></div>`;
+    <ul class="keys"><li><span class="dot c-accent"></span>fuller: more requests</li><li><span class="dash solid"></span>p50</li>
+      <li><span class="dash"></span>p99</li>
+        ${lines.some((line) => line.shift) ? html`<li><span class="dots"></span>an hour before</li>` : ''}</ul></div>`;
 }

@@ -14,10 +14,13 @@ export function Picture({ title, sentence, columns, rows, note, class: kind = ''
   const [asTable, setTable] = useState(false);
   return html`<figure class=${`picture ${kind}`}>
     <figcaption><h2>${title}</h2>${note ? html`<span class="note">${note}</span>` : ''}
-      <button type="button" class="quiet" aria-pressed=${String(asTable)} aria-label=${`Table: ${title}`} onClick=${() => setTable(!asTable)}>table</button>
+      <button type="button" class="quiet" aria-pressed=${String(asTable)} aria-label=${`Table: ${title}`} onClick=${() =>
+        setTable(!asTable)}>table</button>
     </figcaption>
-    ${asTable
-      ? html`<p class="sentence">${sentence}</p><${Table} caption=${title} columns=${columns} rows=${rows} />`
-      : html`<div class="drawn" role=${live ? 'group' : 'img'} aria-label=${sentence}>${children}</div>`}
+    ${
+      asTable
+        ? html`<p class="sentence">${sentence}</p><${Table} caption=${title} columns=${columns} rows=${rows} />`
+        : html`<div class="drawn" role=${live ? 'group' : 'img'} aria-label=${sentence}>${children}</div>`
+    }
   </figure>`;
 }

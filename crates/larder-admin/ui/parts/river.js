@@ -45,10 +45,15 @@ export function River({ words, of, before, all, clients, origins, ways }) {
   return html`<div class="river">
     <div class="flow" style=${{ height: `${height}px` }}>
       <div class="end clients">${clients}</div>
-      <svg viewBox=${`0 0 ${GAP} ${height}`} preserveAspectRatio="none">${bands.map((one) => one.own > 0 && html`<path class=${`band ${resultClass(one.word)}`} d=${one.path} />`)}</svg>
+      <svg viewBox=${`0 0 ${GAP} ${height}`} preserveAspectRatio="none">
+        ${bands.map((one) => one.own > 0 && html`<path class=${`band ${resultClass(one.word)}`} d=${one.path} />`)}</svg>
       <div class="rows" style=${{ paddingTop: `${start}px` }}>${words.map(
-        (word) => html`<div class=${`row ${resultClass(word)} ${word === 'asked' ? 'asked' : ''}`} style=${{ '--thick': `${Math.max(2.5, thick(of[word] ?? 0)).toFixed(1)}px` }} title=${told('result', word).sentence ?? ''}>
-          <span class="name">${word}</span><span class="value">${rate(of[word] ?? 0)}</span><span class="share">${percent((of[word] ?? 0) / (all || 1))}</span>
+        (
+          word,
+        ) => html`<div class=${`row ${resultClass(word)} ${word === 'asked' ? 'asked' : ''}`}
+          style=${{ '--thick': `${Math.max(2.5, thick(of[word] ?? 0)).toFixed(1)}px` }} title=${told('result', word).sentence ?? ''}>
+          <span class="name">${word}</span><span class="value">${rate(of[word] ?? 0)}</span><span class="share">
+            ${percent((of[word] ?? 0) / (all || 1))}</span>
           <${Bar} share=${(of[word] ?? 0) / top} before=${before ? (before[word] ?? 0) / top : null} kind=${resultClass(word)} /></div>`,
       )}</div>
       <svg viewBox=${`0 0 ${GAP} ${height}`} preserveAspectRatio="none">${origins.map((origin, index) => {
@@ -60,8 +65,13 @@ export function River({ words, of, before, all, clients, origins, ways }) {
     <div class="stacked">
       <div class="end clients">${clients}</div>
       <${ResultBar} of=${of} all=${all} />
-      <ul class="legend">${words.map((word) => html`<li><span class=${`dot ${resultClass(word)}`}></span><span class="name">${word}</span><span class="value">${rate(of[word] ?? 0)}</span><span class="share">${percent((of[word] ?? 0) / (all || 1))}</span>
-        ${before ? html`<span class="note">before ${rate(before[word] ?? 0)}</span>` : ''}</li>`)}</ul>
+      <ul class="legend">${words.map(
+        (
+          word,
+        ) => html`<li><span class=${`dot ${resultClass(word)}`}></span><span class="name">${word}</span><span class="value">
+          ${rate(of[word] ?? 0)}</span><span class="share">${percent((of[word] ?? 0) / (all || 1))}</span>
+        ${before ? html`<span class="note">before ${rate(before[word] ?? 0)}</span>` : ''}</li>`,
+      )}</ul>
       ${origins.map((origin) => html`<a class="end origin" href=${ways.origins}>${origin.box}</a>`)}
     </div>
   </div>`;

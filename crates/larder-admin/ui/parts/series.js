@@ -44,7 +44,12 @@ export function shifted(before, times) {
 export function Series({ times, lines, stack = false, before = [], unit, height = 210, max }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   const chart = useRef(/** @type {any} */ (null));
-  const shape = lines.map((line) => line.name).join() + before.length + stack + document.documentElement.dataset.theme + matchMedia('(prefers-color-scheme: dark)').matches;
+  const shape =
+    lines.map((line) => line.name).join() +
+    before.length +
+    stack +
+    document.documentElement.dataset.theme +
+    matchMedia('(prefers-color-scheme: dark)').matches;
   const drawn = stack ? stacked(lines, times.length) : lines.map((line) => line.values);
   const past = before.map((one) => shifted(one, times));
   // The topmost sum is drawn first, so that the others lie on it.
@@ -62,14 +67,27 @@ export function Series({ times, lines, stack = false, before = [], unit, height 
         cursor: { show: false },
         legend: { show: false },
         padding: [10, 8, 0, 0],
-        scales: { x: { time: true }, y: { range: (/** @type {any} */ _u, /** @type {number} */ _low, /** @type {number} */ high) => [0, max ?? (high > 0 ? high * 1.08 : 1)] } },
+        scales: {
+          x: { time: true },
+          y: {
+            range: (/** @type {any} */ _u, /** @type {number} */ _low, /** @type {number} */ high) => [
+              0,
+              max ?? (high > 0 ? high * 1.08 : 1),
+            ],
+          },
+        },
         axes: [
           { ...axis, size: 26, space: 70, values: (/** @type {any} */ _u, /** @type {number[]} */ at) => at.map((one) => clock(one)) },
           { ...axis, size: 68, space: 36, values: (/** @type {any} */ _u, /** @type {number[]} */ at) => at.map((one) => unit(one)) },
         ],
         series: [
           {},
-          ...order.map((line) => ({ stroke: colour(line.colour), fill: stack ? colour(line.colour) : undefined, width: stack ? 0 : 2, points: { show: false } })),
+          ...order.map((line) => ({
+            stroke: colour(line.colour),
+            fill: stack ? colour(line.colour) : undefined,
+            width: stack ? 0 : 2,
+            points: { show: false },
+          })),
           ...before.map(() => ({ stroke: colour('text'), width: 1.5, dash: [2, 4], points: { show: false } })),
         ],
       },
@@ -88,5 +106,7 @@ export function Series({ times, lines, stack = false, before = [], unit, height 
     chart.current?.setData(data);
   });
   return html`<div class="chart"><div class="plot" ref=${box} style=${{ height: `${height}px` }}></div>
-    <ul class="keys">${lines.map((line) => html`<li><span class=${`dot c-${line.colour}`}></span>${line.name}</li>`)}${before.length ? html`<li><span class="dots"></span>${before[0]?.name ?? 'an hour before'}</li>` : ''}</ul></div>`;
+    <ul class="keys">
+      ${lines.map((line) => html`<li><span class=${`dot c-${line.colour}`}></span>${line.name}</li>`)}${before.length
+        ? html`<li><span class="dots"></span>${before[0]?.name ?? 'an hour before'}</li>` : ''}</ul></div>`;
 }

@@ -13,10 +13,16 @@ export function Table({ caption, columns, rows, none = 'Nothing.', mark, hideCap
   return html`<div class="scroll"><table class="list">
     <caption class=${hideCaption ? 'hidden' : ''}>${caption}</caption>
     <thead><tr>${columns.map((column) => html`<th scope="col" class=${column.number ? 'number' : ''}>${column.name}</th>`)}</tr></thead>
-    <tbody>${rows.map((row) => html`<tr class=${mark?.(row) ?? ''}>${columns.map((column) => html`<td data-name=${column.name} class=${`${column.number ? 'number' : ''} ${column.wide ? 'wide' : ''}`}>${column.cell ? column.cell(row) : row[column.key]}</td>`)}</tr>`)}</tbody>
+    <tbody>${rows.map((row) =>
+      html`<tr class=${mark?.(row) ?? ''}>
+        ${columns.map((column) =>
+          html`<td data-name=${column.name} class=${`${column.number ? 'number' : ''} ${column.wide ? 'wide' : ''}`}>
+            ${column.cell ? column.cell(row) : row[column.key]}</td>`)}</tr>`)}</tbody>
   </table></div>`;
 }
 
 /** Names and values, for what is no list. @param {{ of: [string, any][] }} props */
 export const Facts = ({ of }) =>
-  html`<dl class="facts">${of.filter(([, value]) => value !== null && value !== undefined && value !== '').map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+  html`<dl class="facts">
+    ${of.filter(([, value]) => value !== null && value !== undefined && value !== '').map(([name, value]) =>
+      html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;

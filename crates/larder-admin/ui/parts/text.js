@@ -12,7 +12,8 @@ const TITLE_MAX = 2000;
 export function Text({ of, max = 160, class: kind = '' }) {
   const whole = shown(of);
   const cut = whole.length > max;
-  return html`<bdi class=${`foreign ${kind}`} title=${cut ? whole.slice(0, TITLE_MAX) : undefined}>${cut ? `${whole.slice(0, max)}…` : whole}</bdi>`;
+  return html`<bdi class=${`foreign ${kind}`} title=${cut ? whole.slice(0, TITLE_MAX) : undefined}>
+    ${cut ? `${whole.slice(0, max)}…` : whole}</bdi>`;
 }
 
 /** A link to the page about a URL. @param {{ url: string, max?: number, children?: any }} props */

@@ -26,10 +26,24 @@ export function Top({ of, title }) {
   }, [of, span]);
   const each = of === 'bytes' ? byteRate : rate;
   const columns = [
-    { key: 'url', name: 'URL', wide: true, cell: (/** @type {any} */ row) => html`<${UrlLink} url=${urlOf(String(row.key[0]))} max=${90} />` },
-    { key: 'rate', name: of === 'bytes' ? 'bytes/s' : 'requests/s', number: true, cell: (/** @type {any} */ row) => html`${each(row.rate)}${row.error > 0 ? html`<span class="note">at most ${each(row.error)} too much</span>` : ''}` },
+    {
+      key: 'url',
+      name: 'URL',
+      wide: true,
+      cell: (/** @type {any} */ row) => html`<${UrlLink} url=${urlOf(String(row.key[0]))} max=${90} />`,
+    },
+    {
+      key: 'rate',
+      name: of === 'bytes' ? 'bytes/s' : 'requests/s',
+      number: true,
+      cell: (/** @type {any} */ row) =>
+        html`${each(row.rate)}${row.error > 0 ? html`<span class="note">at most ${each(row.error)} too much</span>` : ''}`,
+    },
     { key: 'last', name: 'last', number: true, cell: (/** @type {any} */ row) => moment(row.last) },
   ];
-  return html`<section><h3>${title}</h3><p class="note">${span === 600 ? 'In 10 minutes' : 'In a day'}${list?.folded ? `; ${count(list.folded)} other keys gave way` : ''}.</p>
-    ${fault ? html`<p class="fault">${shown(fault)}</p>` : html`<${Table} caption=${title} columns=${columns} rows=${list?.rows ?? []} none=${list ? `No request in ${windowWords()}.` : 'Loading.'} />`}</section>`;
+  return html`<section><h3>${title}</h3><p class="note">
+    ${span === 600 ? 'In 10 minutes' : 'In a day'}${list?.folded ? `; ${count(list.folded)} other keys gave way` : ''}.</p>
+    ${fault ? html`<p class="fault">${shown(fault)}</p>`
+      : html`<${Table} caption=${title} columns=${columns} rows=${list?.rows ?? []} none=${list ? `No request in ${windowWords()}.`
+        : 'Loading.'} />`}</section>`;
 }

@@ -16,13 +16,20 @@ import { Series } from './series.js';
 /** Some rows of a series, for its table. @param {number[]} times @param {number} most */
 export function rowsOf(times, most = 30) {
   const step = Math.max(1, Math.ceil(times.length / most));
-  return times.map((at, index) => ({ at, index })).filter(({ index }) => (times.length - 1 - index) % step === 0).reverse();
+  return times
+    .map((at, index) => ({ at, index }))
+    .filter(({ index }) => (times.length - 1 - index) % step === 0)
+    .reverse();
 }
 
 /** All results together, for the dotted line. @param {import('../past.js').Series} series */
 function total(series) {
-  const lists = Object.entries(series.values).filter(([name]) => name.startsWith('result.')).map(([, list]) => list);
-  return series.times.map((_, index) => lists.reduce((/** @type {number | null} */ sum, list) => (list[index] === null ? sum : (sum ?? 0) + (list[index] ?? 0)), null));
+  const lists = Object.entries(series.values)
+    .filter(([name]) => name.startsWith('result.'))
+    .map(([, list]) => list);
+  return series.times.map((_, index) =>
+    lists.reduce((/** @type {number | null} */ sum, list) => (list[index] === null ? sum : (sum ?? 0) + (list[index] ?? 0)), null),
+  );
 }
 
 /** @param {{ past: import('../past.js').Past }} props */
@@ -35,9 +42,17 @@ export function Traffic({ past }) {
   const lines = order.map((word) => ({ name: word, colour: `r-${word}`, values: series.values[`result.${word}`] ?? [] }));
   const all = total(series).filter((value) => value !== null);
   const sentence = `Requests by result in ${windowWords()}: between ${rate(Math.min(...all.map(Number)))} and ${rate(Math.max(...all.map(Number)))}.`;
-  const before = app.compare && past.before ? [{ times: past.before.times, values: total(past.before), name: 'all, an hour before' }, { times: past.before.times, values: past.before.values['result.asked'] ?? [], name: 'asked' }] : [];
+  const before =
+    app.compare && past.before
+      ? [
+          { times: past.before.times, values: total(past.before), name: 'all, an hour before' },
+          { times: past.before.times, values: past.before.values['result.asked'] ?? [], name: 'asked' },
+        ]
+      : [];
   return html`<${Picture} title="Requests by result" note=${`per second, ${windowWords()}`} sentence=${sentence}
-    columns=${[{ key: 'at', name: 'time', cell: (/** @type {any} */ row) => clock(row.at, true) }, ...words.map((word) => ({ key: word, name: word, number: true, cell: (/** @type {any} */ row) => rate(series.values[`result.${word}`]?.[row.index]) }))]}
+    columns=${[{ key: 'at', name: 'time', cell: (/** @type {any} */ row) => clock(row.at, true) },
+      ...words.map((word) =>
+        ({ key: word, name: word, number: true, cell: (/** @type {any} */ row) => rate(series.values[`result.${word}`]?.[row.index]) }))]}
     rows=${rowsOf(series.times)}><${Series} times=${series.times} lines=${lines} stack=${true} before=${before} unit=${rate} /><//>`;
 }
 
@@ -82,10 +97,19 @@ export function Latencies({ past, of, title = 'Time to answer' }) {
   const series = past.now;
   const name = of.startsWith('origin/') ? `origin:${of.slice(7)}:` : `latency:${of}:`;
   if (!series) return null;
-  const line = (/** @type {import('../past.js').Series} */ from, /** @type {string} */ what, /** @type {number[]} */ dash, /** @type {number} */ shift) => ({ times: from.times, values: from.values[name + what] ?? [], name: what, dash, shift });
+  const line = (
+    /** @type {import('../past.js').Series} */ from,
+    /** @type {string} */ what,
+    /** @type {number[]} */ dash,
+    /** @type {number} */ shift,
+  ) => ({ times: from.times, values: from.values[name + what] ?? [], name: what, dash, shift });
   const before = app.compare && past.before ? [line(past.before, 'p50', [2, 4], HOUR), line(past.before, 'p99', [2, 4], HOUR)] : [];
-  const sentence = `${title} in ${windowWords()}: half of the answers within ${seconds(mean(series, `${name}p50`))}, 99 of 100 within ${seconds(mean(series, `${name}p99`))}.`;
+  const sentence = `${title} in ${windowWords()}: half of the answers within ${seconds(mean(series,
+    `${name}p50`))}, 99 of 100 within ${seconds(mean(series, `${name}p99`))}.`;
   return html`<${Picture} title=${title} note=${`${windowWords()}; each row is twice as long as the one below`} sentence=${sentence}
-    columns=${[{ key: 'at', name: 'time', cell: (/** @type {any} */ row) => clock(row.at, true) }, ...['p50', 'p99'].map((what) => ({ key: what, name: what, number: true, cell: (/** @type {any} */ row) => seconds(series.values[name + what]?.[row.index]) }))]}
-    rows=${rowsOf(series.times)}><${HeatMap} heat=${heat} lines=${[...before, line(series, 'p50', [], 0), line(series, 'p99', [6, 4], 0)]} /><//>`;
+    columns=${[{ key: 'at', name: 'time', cell: (/** @type {any} */ row) => clock(row.at, true) },
+      ...['p50', 'p99'].map((what) =>
+        ({ key: what, name: what, number: true, cell: (/** @type {any} */ row) => seconds(series.values[name + what]?.[row.index]) }))]}
+    rows=${rowsOf(series.times)}>
+      <${HeatMap} heat=${heat} lines=${[...before, line(series, 'p50', [], 0), line(series, 'p99', [6, 4], 0)]} /><//>`;
 }

@@ -24,10 +24,15 @@ export function Waterfall({ of }) {
     from += of[name];
     return step;
   });
-  if (whole > from) steps.push({ words: steps.length ? 'read and sent' : 'looked up and sent', kind: 'r-memory', from, time: whole - from });
+  if (whole > from)
+    steps.push({ words: steps.length ? 'read and sent' : 'looked up and sent', kind: 'r-memory', from, time: whole - from });
   const end = Math.max(whole, from);
   const place = (/** @type {number} */ time) => `${(time / end) * 100}%`;
   return html`<ul class="waterfall" aria-label="Steps of the request">${steps.map(
-    (step) => html`<li><span class="name">${step.words}</span><span class="value">${seconds(step.time)}</span><span class="track" aria-hidden="true"><span class=${`fill ${step.kind}`} style=${{ left: place(step.from), width: `max(2px, ${place(step.time)})` }}></span></span></li>`,
+    (step) =>
+      html`<li><span class="name">${step.words}</span><span class="value">
+        ${seconds(step.time)}</span>
+          <span class="track" aria-hidden="true"><span class=${`fill ${step.kind}`} style=${{ left: place(step.from),
+            width: `max(2px, ${place(step.time)})` }}></span></span></li>`,
   )}</ul>`;
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::header::{ACCEPT, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, RETRY_AFTER};
 
 use super::*;
+use crate::answer::HTML;
 use crate::endpoints::{ENDPOINTS, api_markdown};
 
 fn tokens() -> Guard {
