@@ -45,7 +45,7 @@ static ASSETS: &[Asset] = assets! {
     SCRIPT:
         "account.js" "api.js" "app.js" "format.js" "past.js" "state.js" "words.js"
         "pages/config.js" "pages/errors.js" "pages/origins.js" "pages/overview.js" "pages/requests.js" "pages/rules.js" "pages/stores.js" "pages/url.js" "pages/why.js"
-        "parts/bar.js" "parts/cause.js" "parts/dialog.js" "parts/explained.js" "parts/filter.js" "parts/glance.js" "parts/head.js" "parts/heat.js" "parts/notices.js" "parts/picture.js" "parts/purge.js" "parts/river.js" "parts/series.js" "parts/spark.js" "parts/staircase.js" "parts/table.js" "parts/text.js" "parts/top.js" "parts/traffic.js" "parts/waterfall.js" "parts/window.js"
+        "parts/bar.js" "parts/boundary.js" "parts/cause.js" "parts/dialog.js" "parts/explained.js" "parts/filter.js" "parts/glance.js" "parts/head.js" "parts/heat.js" "parts/notices.js" "parts/picture.js" "parts/purge.js" "parts/river.js" "parts/series.js" "parts/spark.js" "parts/staircase.js" "parts/table.js" "parts/text.js" "parts/top.js" "parts/traffic.js" "parts/waterfall.js" "parts/window.js"
         "vendor/htm-preact.js" "vendor/htm.js" "vendor/preact-hooks.js" "vendor/preact.js" "vendor/uplot.js";
 };
 

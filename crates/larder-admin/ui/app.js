@@ -7,7 +7,9 @@ import { render } from './vendor/preact.js';
 import { useEffect, useState } from './vendor/preact-hooks.js';
 import { html } from './vendor/htm-preact.js';
 import { shown } from './format.js';
+import { token } from './api.js';
 import { app, follow, restart, useApp } from './state.js';
+import { Boundary } from './parts/boundary.js';
 import { Head } from './parts/head.js';
 import { Notices, TokenForm } from './parts/notices.js';
 import { Overview } from './pages/overview.js';
@@ -46,6 +48,11 @@ function toMain() {
   main?.scrollIntoView();
 }
 
+function forget() {
+  token.set('');
+  location.reload();
+}
+
 function App() {
   useApp();
   const [at, setAt] = useState(route);
@@ -73,10 +80,11 @@ function App() {
     <main id="main" class=${`page ${app.link.state === 'lost' ? 'old' : ''}`} tabindex="-1">
       <h1>${at.name}</h1>
       <${Notices} />
-      ${isAsked ? html`<${TokenForm} />` : app.about ? html`<${Page} key=${at.path} query=${at.query} />`
+      ${isAsked ? html`<${TokenForm} />` : app.about ? html`<${Boundary} key=${at.path}><${Page} key=${at.path} query=${at.query} /><//>`
         : html`<p class="none">Asking larder.</p>`}
     </main>
-    <footer class="foot">Figures are larder's own, of its clients alone: this page and the admin address are not counted.</footer>`;
+    <footer class="foot">Figures are larder's own, of its clients alone: this page and the admin address are not counted.
+      ${token.get() && !isAsked ? html`<button type="button" class="quiet" onClick=${forget}>forget the token</button>` : ''}</footer>`;
 }
 
 const root = document.getElementById('app');

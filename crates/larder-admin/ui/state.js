@@ -19,6 +19,8 @@ const REQUESTS_MAX = 400;
 export const app = {
   /** @type {any} */ about: null,
   /** @type {any} */ now: null,
+  /** Why there is no `now`. */
+  nowFault: '',
   /** @type {{ at: number, values: Record<string, number> } | null} */ tick: null,
   /** @type {{ state: 'connecting' | 'live' | 'lost' | 'token' | 'hidden', since: number, why: string, retry: number }} */
   link: { state: 'connecting', since: Date.now(), why: '', retry: 0 },
@@ -131,7 +133,7 @@ async function run() {
   const parameters = wanted ? { requests: wanted.requests, tick: 1, recent: wanted.recent } : { tick: 1, samples: 0 };
   try {
     await loadAbout();
-    await loadEvents();
+    await loadEvents().catch(() => {});
     await stream('/api/v1/live', parameters, own.signal, {
       opened: () => {
         app.link.retry = 0;
@@ -207,9 +209,14 @@ export function useNow() {
       get('/api/v1/now', {}, own.signal).then(
         (now) => {
           app.now = now;
+          app.nowFault = '';
           changed();
         },
-        () => {},
+        (error) => {
+          if (own.signal.aborted) return;
+          app.nowFault = error.message;
+          changed();
+        },
       );
     };
     load();

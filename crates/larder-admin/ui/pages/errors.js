@@ -6,7 +6,7 @@
 import { useEffect, useState } from '../vendor/preact-hooks.js';
 import { html } from '../vendor/htm-preact.js';
 import { get } from '../api.js';
-import { clock, count, moment, rate, shown } from '../format.js';
+import { clock, count, counted, moment, rate, shown } from '../format.js';
 import { below, mean, usePast } from '../past.js';
 import { app, useNow, windowWords } from '../state.js';
 import { told, wordsOf } from '../words.js';
@@ -77,7 +77,7 @@ function Words({ kind, title, past, examples }) {
   ];
   return html`<section class="panel"><h2>
     ${title}</h2><${Table} caption=${title} columns=${columns} rows=${rows} none=${`None in ${windowWords()}.`} />
-    ${rest && rows.length ? html`<p class="note">${count(rest)} other words did not occur.</p>` : ''}</section>`;
+    ${rest && rows.length ? html`<p class="note">${counted(rest, 'other word')} did not occur.</p>` : ''}</section>`;
 }
 
 export function Errors() {

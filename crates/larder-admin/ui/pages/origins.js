@@ -158,7 +158,7 @@ function Origin({ origin, past }) {
 export function Origins() {
   const now = useNow();
   const past = usePast(['origin:*']);
-  if (!now) return html`<p class="none">Loading.</p>`;
+  if (!now) return html`<p class="none">${shown(app.nowFault || 'Loading.')}</p>`;
   const origins = now.stats?.origins ?? [];
   if (!origins.length) return html`<p class="empty">This larder has no origin.</p>`;
   const servers = origins.flatMap((/** @type {any} */ origin) => origin.servers ?? []);

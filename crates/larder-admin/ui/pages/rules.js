@@ -7,7 +7,7 @@ import { useEffect, useState } from '../vendor/preact-hooks.js';
 import { html } from '../vendor/htm-preact.js';
 import { get } from '../api.js';
 import { split } from '../account.js';
-import { byteRate, number, percent, rate, seconds } from '../format.js';
+import { byteRate, number, percent, rate, seconds, shown } from '../format.js';
 import { below, encoded, means, usePast } from '../past.js';
 import { app, useNow, windowWords } from '../state.js';
 import { results } from '../words.js';
@@ -63,7 +63,7 @@ export function Rules() {
   const values = means(past.now);
   const before = app.compare && past.before ? means(past.before) : null;
   const minute = now?.minute ?? {};
-  if (!now || !config) return html`<p class="none">Loading.</p>`;
+  if (!now || !config) return html`<p class="none">${shown(app.nowFault || 'Loading.')}</p>`;
   const words = results((word) => rows.some((/** @type {any} */ row) => (values[`${scopeOf(row)}result.${word}`] ?? 0) > 0));
   const all = rows.map((/** @type {any} */ row) => {
     const scope = scopeOf(row);

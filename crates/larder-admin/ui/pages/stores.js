@@ -183,7 +183,7 @@ function Objects({ name }) {
 export function Stores() {
   const now = useNow();
   const past = usePast(['store:*', 'tier:*']);
-  if (!now) return html`<p class="none">Loading.</p>`;
+  if (!now) return html`<p class="none">${shown(app.nowFault || 'Loading.')}</p>`;
   const stores = now.stats?.stores ?? [];
   if (!stores.length) return html`<p class="empty">This larder has no store.</p>`;
   return html`<p class="lead">

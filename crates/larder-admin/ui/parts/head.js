@@ -40,6 +40,7 @@ export function Head({ pages, at }) {
           ? html`${about.instance ? html`<${Text} of=${about.instance} max=${40} />` : ''}<span>${shown(about.version)}</span>
             <span>up ${span(serverNow() - about.started)}</span>
           <span>${config?.file ? html`<a href="#/config">config of ${clock(config.loaded)}</a>` : 'no config file'}</span>
+          ${about.may_change === false ? html`<span>view only</span>` : ''}
           ${about.health === 'ok' ? '' : html`<strong class="bad">${shown(about.health)}</strong>`}`
           : ''
       }</p>
