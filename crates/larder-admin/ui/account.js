@@ -4,7 +4,7 @@
 // counted under one cause: its forward reason; where nothing lay under the URL, what became of it before; where it had not
 // been stored, what forbade that. Nothing is drawn here.
 
-import { below, decoded } from './past.js';
+import { below, decoded, encoded } from './past.js';
 import { FROM_STORE, told } from './words.js';
 
 /** @typedef {{ kind: 'reason' | 'before' | 'not_stored', word: string, rate: number, stage: Stage }} Cause */
@@ -80,6 +80,13 @@ export function rulesIn(values) {
     const [, site, rule] = scope.split(':').map(decoded);
     return { scope: `${scope}:`, site: site ?? '', rule: rule ?? '' };
   });
+}
+
+/** The scope of a rule as larder writes it, or as it would. @param {Record<string, number>} values */
+export function scopesIn(values) {
+  const known = new Map(rulesIn(values).map(({ scope, site, rule }) => [`${site}\n${rule}`, scope]));
+  return (/** @type {string} */ site, /** @type {string} */ rule) =>
+    known.get(`${site}\n${rule}`) ?? `rule:${encoded(site)}:${encoded(rule)}:`;
 }
 
 /** The rule where a cause occurs most. @param {Record<string, number>} values @param {Cause} cause */

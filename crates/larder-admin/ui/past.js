@@ -128,7 +128,7 @@ export function below(values, start) {
 }
 
 /** How a name stands in a series' name. @param {string} name */
-export const encoded = (name) => name.replace(/[%:,&=?#\s\u0000-\u001f\u007f]/g, (found) => encodeURIComponent(found));
+export const encoded = (name) => name.replace(/[%:,&=?# \u0000-\u001f\u007f-\u009f]/g, (found) => encodeURIComponent(found));
 
 /** @param {string} name */
 export function decoded(name) {

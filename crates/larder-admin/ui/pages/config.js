@@ -6,9 +6,8 @@
 import { useEffect, useState } from '../vendor/preact-hooks.js';
 import { html } from '../vendor/htm-preact.js';
 import { get } from '../api.js';
-import { split } from '../account.js';
+import { scopesIn, split } from '../account.js';
 import { moment, percent, rate, shown } from '../format.js';
-import { encoded } from '../past.js';
 import { app, useNow } from '../state.js';
 import { Text } from '../parts/text.js';
 
@@ -57,6 +56,7 @@ export function Config({ query }) {
   if (!config) return html`<p class=${fault ? 'fault' : 'none'}>${fault ? shown(fault) : 'Loading.'}</p>`;
   if (!config.file && !config.text) return html`<p class="empty">This larder runs without a config file.</p>`;
   const minute = now?.minute ?? {};
+  const scopes = scopesIn(minute);
   const lines = String(config.text).split('\n');
   if (lines[lines.length - 1] === '') lines.pop();
   const ruleAt = new Map((config.rules ?? []).map((/** @type {any} */ rule) => [rule.line, rule]));
@@ -70,14 +70,14 @@ export function Config({ query }) {
   const side = (/** @type {number} */ number) => {
     const rule = ruleAt.get(number);
     if (rule) {
-      const own = split(minute, `rule:${encoded(rule.site)}:${encoded(rule.rule)}:`);
+      const own = split(minute, scopes(rule.site, rule.rule));
       return own.all ? `${rate(own.all)}, hits ${percent(own.hits)}` : 'no request in the last minute';
     }
     const site = siteAt.get(number);
     if (!site) return '';
     const all = (config.rules ?? []).filter((/** @type {any} */ one) => one.site === site.site).concat({ site: site.site, rule: '(site)' });
     return `site: ${rate(all.reduce((/** @type {number} */ sum, /** @type {any} */ one) =>
-      sum + split(minute, `rule:${encoded(one.site)}:${encoded(one.rule)}:`).all, 0))}`;
+      sum + split(minute, scopes(one.site, one.rule)).all, 0))}`;
   };
   const mark = (/** @type {number} */ number) => {
     if (within(number, route?.line ?? null)) return 'taken';

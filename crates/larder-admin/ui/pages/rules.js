@@ -6,9 +6,9 @@
 import { useEffect, useState } from '../vendor/preact-hooks.js';
 import { html } from '../vendor/htm-preact.js';
 import { get } from '../api.js';
-import { split } from '../account.js';
+import { scopesIn, split } from '../account.js';
 import { byteRate, number, percent, rate, seconds, shown } from '../format.js';
-import { below, encoded, means, usePast } from '../past.js';
+import { below, means, usePast } from '../past.js';
 import { app, useNow, windowWords } from '../state.js';
 import { results } from '../words.js';
 import { ResultBar } from '../parts/bar.js';
@@ -57,7 +57,8 @@ export function Rules() {
     get('/api/v1/config').then(setConfig, () => setConfig({}));
   }, [loaded]);
   const rows = listed(config, now?.stats);
-  const scopeOf = (/** @type {any} */ row) => `rule:${encoded(row.site)}:${encoded(row.rule)}:`;
+  const scopes = scopesIn(now?.minute ?? {});
+  const scopeOf = (/** @type {any} */ row) => scopes(row.site, row.rule);
   const busy = rows.filter((/** @type {any} */ row) => row.totals?.requests > 0).slice(0, 48);
   const past = usePast(busy.flatMap((/** @type {any} */ row) => [`${scopeOf(row)}result.*`]));
   const values = means(past.now);
@@ -89,9 +90,8 @@ export function Rules() {
       key: 'rule',
       name: 'rule',
       wide: true,
-      cell: (
-        /** @type {any} */ row,
-      ) => html`${row.line ? html`<a href=${`#/config?line=${row.line}`}><${Text} of=${row.rule} max=${80} /></a>`
+      cell: (/** @type {any} */ row) =>
+        html`${row.line ? html`<a href=${`#/config?line=${row.line}`}><${Text} of=${row.rule} max=${80} /></a>`
         : html`<${Text} of=${row.rule} max=${80} />`}
       ${!row.totals?.requests ? html`<span class="tag warn">never matched</span>` : ''}${row.after
         ? html`<span class="tag warn">behind ${row.after}, which takes all</span>` : ''}`,

@@ -34,9 +34,8 @@ export function StoreList({ stats }) {
   return html`<section class="panel"><h2><a href="#/stores">Stores</a></h2><p class="note">fill of what each may hold, now</p>
     <ul class="glance">${(stats?.stores ?? []).flatMap((/** @type {any} */ store) =>
       store.tiers.map(
-        (
-          /** @type {any} */ tier,
-        ) => html`<li><span><${Text} of=${store.name} max=${30} /> ${tier.disk ? html`<${Text} of=${tier.disk} max=${24} />`
+        (/** @type {any} */ tier) =>
+          html`<li><span><${Text} of=${store.name} max=${30} /> ${tier.disk ? html`<${Text} of=${tier.disk} max=${24} />`
           : tier.tier}</span>
         <span class=${`value ${tier.state && tier.state !== 'ok' ? 'bad' : ''}`}>
           ${tier.state && tier.state !== 'ok' ? shown(tier.state) : percent(tier.max_bytes ? tier.bytes / tier.max_bytes : 0, 0)}</span>

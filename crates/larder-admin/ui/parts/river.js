@@ -48,9 +48,7 @@ export function River({ words, of, before, all, clients, origins, ways }) {
       <svg viewBox=${`0 0 ${GAP} ${height}`} preserveAspectRatio="none">
         ${bands.map((one) => one.own > 0 && html`<path class=${`band ${resultClass(one.word)}`} d=${one.path} />`)}</svg>
       <div class="rows" style=${{ paddingTop: `${start}px` }}>${words.map(
-        (
-          word,
-        ) => html`<div class=${`row ${resultClass(word)} ${word === 'asked' ? 'asked' : ''}`}
+        (word) => html`<div class=${`row ${resultClass(word)} ${word === 'asked' ? 'asked' : ''}`}
           style=${{ '--thick': `${Math.max(2.5, thick(of[word] ?? 0)).toFixed(1)}px` }} title=${told('result', word).sentence ?? ''}>
           <span class="name">${word}</span><span class="value">${rate(of[word] ?? 0)}</span><span class="share">
             ${percent((of[word] ?? 0) / (all || 1))}</span>
@@ -66,9 +64,7 @@ export function River({ words, of, before, all, clients, origins, ways }) {
       <div class="end clients">${clients}</div>
       <${ResultBar} of=${of} all=${all} />
       <ul class="legend">${words.map(
-        (
-          word,
-        ) => html`<li><span class=${`dot ${resultClass(word)}`}></span><span class="name">${word}</span><span class="value">
+        (word) => html`<li><span class=${`dot ${resultClass(word)}`}></span><span class="name">${word}</span><span class="value">
           ${rate(of[word] ?? 0)}</span><span class="share">${percent((of[word] ?? 0) / (all || 1))}</span>
         ${before ? html`<span class="note">before ${rate(before[word] ?? 0)}</span>` : ''}</li>`,
       )}</ul>
