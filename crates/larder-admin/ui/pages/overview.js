@@ -21,6 +21,9 @@ const DRAWN = ['result.*', 'connections', 'latency:all:*'];
 /** Of these only the means are shown. */
 const MEANS = ['reason.*', 'before.*', 'not_stored.*', 'failure.*', 'refused.*', 'bytes_out', 'origin:*'];
 
+/** Boxes of origins in the river; the others share the last one. */
+const ORIGINS_MAX = 4;
+
 /** The sentence above all. @param {{ values: Record<string, number>, before: Record<string, number> | null, minute: Record<string, number> }} props */
 function Sentence({ values, before, minute }) {
   const now = split(values);
@@ -66,7 +69,7 @@ function originBoxes(values, stats, before) {
     ...below(values, 'origin:').map(({ word }) => decoded(word.split(':')[0] ?? '')),
     ...(stats?.origins ?? []).map((/** @type {any} */ one) => one.name),
   ]);
-  return [...names].map((name) => {
+  const boxes = [...names].map((name) => {
     const key =
       Object.keys(values)
         .find((one) => one.startsWith('origin:') && decoded(one.split(':')[1] ?? '') === name)
@@ -86,6 +89,12 @@ function originBoxes(values, stats, before) {
         <span>${percent(asked > 0 ? of('failures') / asked : 0)} failed</span>`,
     };
   });
+  boxes.sort((one, other) => other.rate - one.rate);
+  if (boxes.length <= ORIGINS_MAX) return boxes;
+  const rest = boxes.splice(ORIGINS_MAX - 1);
+  const sum = rest.reduce((total, one) => total + one.rate, 0);
+  return [...boxes,
+    { name: 'more', rate: sum, box: html`<strong>${count(rest.length)} more</strong><span class="big">${rate(sum)}</span>` }];
 }
 
 export function Overview() {

@@ -159,7 +159,8 @@ export function Url({ query }) {
     </form>
     ${
       url
-        ? html`<p class="address"><${Text} of=${url} max=${2500} class="long" /> <${OutLink} url=${url.length < 2000 ? url : ''} /></p>
+        ? html`<p class="address" tabindex=${url.length > 600 ? 0 : undefined}>
+          <${Text} of=${url} max=${2500} class="long" /> <${OutLink} url=${url.length < 2000 ? url : ''} /></p>
       ${found.explainFault ? html`<p class="fault" role="alert">${shown(found.explainFault)}</p>` : found.explain
         ? html`<${Explained} of=${found.explain} />` : html`<p class="none">Asking.</p>`}
       <${Stored} list=${found.object} fault=${found.objectFault ?? ''} />

@@ -159,7 +159,7 @@ export function Purge({ url, explain, object, onDone }) {
         ? html`<${Dialog} title="Purge?" onClose=${() => setQuestion(null)}>
       <p>${question.soft ? 'This makes stale' : 'This removes'} <strong>${question.words}</strong>
         ${question.kind === 'urls' ? ' of the URL' : question.kind === 'tags' ? ' ' : ' below the prefix'}</p>
-      <p class="named"><${Text} of=${question.what} max=${2000} class="long" /></p>
+      <div class="named" role="region" aria-label="What goes" tabindex="0"><${Text} of=${question.what} max=${20000} class="long" /></div>
       ${question.places.length ? html`<p>They lie in <${Text} of=${question.places.join(', ')} max=${600} />.</p>` : ''}
       <p>${question.soft ? 'The next request for each asks the origin.'
         : 'They cannot be brought back. The next request for each goes to the origin.'}</p>

@@ -27,7 +27,7 @@ function band(from, to, thick) {
  */
 export function River({ words, of, before, all, clients, origins, ways }) {
   const top = Math.max(...words.map((word) => Math.max(of[word] ?? 0, before?.[word] ?? 0)), 1e-9);
-  const height = Math.max(words.length * ROW, origins.length * (before ? 150 : 128), before ? 230 : 190);
+  const height = Math.max(words.length * ROW, origins.length * (before ? 172 : 150), before ? 230 : 190);
   const start = (height - words.length * ROW) / 2;
   const row = (/** @type {number} */ index) => start + index * ROW + ROW / 2;
   const thick = (/** @type {number} */ value) => (value > 0 ? Math.max(1.5, (value / (all || 1)) * THICKEST) : 0);
