@@ -62,7 +62,7 @@ torture: built ## what takes long: 500 kills of a larder with disks, each byte c
 	PROPTEST_CASES=20000 cargo test --workspace --locked --lib
 	$(XTASK) fuzz --seconds $(SECONDS) --kept
 
-check: built ## format, lints, docs, layers, words, sentences, promises, pages, licences
+check: built ## format, lints, docs, layers, words, sentences, promises, vendored modules, pages, licences
 	$(XTASK) need check
 	cargo fmt --all --check
 	$(XTASK) layers
@@ -73,6 +73,7 @@ check: built ## format, lints, docs, layers, words, sentences, promises, pages, 
 	$(XTASK) sentences
 	$(XTASK) libraries
 	$(XTASK) promises
+	$(XTASK) ui check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked
 	$(SUITES) reference

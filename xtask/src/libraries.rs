@@ -1,7 +1,7 @@
 //! The page of library choices tells the truth.
 //!
-//! In: the root manifest, the lock file and docs/design/libraries.md. Out: every direct dependency without a row, every
-//! row without a dependency, every version that differs from the lock file.
+//! In: the root manifest, the lock file, the packages of the dashboard and docs/design/libraries.md. Out: every direct dependency without a
+//! row, every row without a dependency, every version that differs from the one that is used.
 //! Deliberately absent: a judgement. Why a library was chosen is for the page and its reviewers.
 
 use std::collections::BTreeMap;
@@ -10,18 +10,20 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::ui;
+
 const PAGE: &str = "docs/design/libraries.md";
 
 /// Fails with every row that is missing, left over or stale.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let read = |name: &str| fs::read_to_string(root.join(name)).with_context(|| name.to_owned());
-    let faults = faults(&read("Cargo.toml")?, &read("Cargo.lock")?, &read(PAGE)?)?;
+    let faults = faults(&read("Cargo.toml")?, &read("Cargo.lock")?, &ui::PACKAGES, &read(PAGE)?)?;
     ensure!(faults.is_empty(), "{PAGE}:\n  {}", faults.join("\n  "));
     println!("libraries: {PAGE} agrees with the lock file");
     Ok(())
 }
 
-fn faults(manifest: &str, lock: &str, page: &str) -> Result<Vec<String>> {
+fn faults(manifest: &str, lock: &str, vendored: &[ui::Package], page: &str) -> Result<Vec<String>> {
     let manifest: toml::Table = manifest.parse().context("Cargo.toml")?;
     let lock: toml::Table = lock.parse().context("Cargo.lock")?;
     let direct = manifest
@@ -40,6 +42,15 @@ fn faults(manifest: &str, lock: &str, page: &str) -> Result<Vec<String>> {
             Some(version) if locked.iter().any(|v| v == version) => {}
             Some(version) => {
                 faults.push(format!("{name} is {} in the lock file, not {version}", locked.join(", ")));
+            }
+        }
+    }
+    for package in vendored {
+        match rows.remove(package.name) {
+            None => faults.push(format!("{} has no row", package.name)),
+            Some(version) if version == package.version => {}
+            Some(version) => {
+                faults.push(format!("{} {} is vendored, not {version}", package.name, package.version));
             }
         }
     }
@@ -73,7 +84,7 @@ mod tests {
         let manifest = "[workspace.dependencies]\nours = { path = \"x\" }\nbytes = \"1\"\ntoml = \"1.2\"\n";
         let lock = "[[package]]\nname = \"bytes\"\nversion = \"1.12.1\"\n\
                     [[package]]\nname = \"toml\"\nversion = \"1.2.1+spec-1.1.0\"\n";
-        let found = faults(manifest, lock, page).unwrap();
+        let found = faults(manifest, lock, &[], page).unwrap();
         assert_eq!(found.len(), expected, "{found:?}");
     }
 

@@ -19,6 +19,7 @@ mod readme;
 mod sentences;
 mod sources;
 mod tools;
+mod ui;
 mod words;
 
 use std::path::{Path, PathBuf};
@@ -57,6 +58,12 @@ enum Task {
     Readme {
         /// `check`: the blocks are well-formed; `run`: run them
         #[arg(value_parser = ["check", "run"])]
+        what: String,
+    },
+    /// The modules of others below crates/larder-admin/ui/vendor
+    Ui {
+        /// `check`: they are what their packages have; `vendor`: take them anew
+        #[arg(value_parser = ["check", "vendor"])]
         what: String,
     },
     /// Makes sure that a target's tools are there: installs them, or names what is missing
@@ -102,6 +109,8 @@ fn main() -> ExitCode {
         Task::Promises => promises::run(&root),
         Task::Readme { what } if what == "run" => readme::run(&root),
         Task::Readme { .. } => readme::check(&root),
+        Task::Ui { what } if what == "vendor" => ui::vendor(&root),
+        Task::Ui { .. } => ui::check(&root),
         Task::Need { target } => tools::need(&root, &target),
         Task::Audit => tools::audit(&root),
         Task::Quick => tools::need(&root, "quick").and_then(|()| quick::run(&root)),

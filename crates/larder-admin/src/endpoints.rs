@@ -12,7 +12,7 @@ use http::Method;
 use crate::purges::api::PurgeApi;
 
 pub use pages::api_markdown;
-pub(crate) use pages::{index_html, index_text};
+pub(crate) use pages::index_text;
 pub(crate) use table::ENDPOINTS;
 
 use line::{Action, Class, Deed, Endpoint};
@@ -93,6 +93,9 @@ mod tests {
         for (path, form) in [
             ("/", Some("/")),
             ("/healthz", Some("/healthz")),
+            ("/ui/app.js", Some("/ui/PATH")),
+            ("/ui/pages/why.js", Some("/ui/PATH")),
+            ("/ui", None),
             ("/healthz/", None),
             ("/object", Some("/object")),
             ("/objects", Some("/objects")),

@@ -4,11 +4,12 @@
 //! trait, which the binary implements. Out: answers that no cache may keep; small ones, but for a stored body.
 //! Every request passes the guard first: its Host must be one that a page elsewhere cannot make point here (DNS
 //! rebinding), and, where a token is configured, it must be shown. `/healthz` needs none, because orchestrators
-//! cannot keep secrets in a probe, and `/` needs none, because a browser has nothing to show yet. What there is stands in one table
+//! cannot keep secrets in a probe, and the dashboard's files at `/` and below `/ui/` need none, because a browser has nothing to show yet. What there is stands in one table
 //! (`endpoints`), which the guard goes by.
 //! The content of a request is read for a purge alone. Deliberately absent: CORS, cookies, sessions.
 
 mod answer;
+mod assets;
 mod endpoints;
 mod error;
 mod figures;

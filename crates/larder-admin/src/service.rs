@@ -17,10 +17,11 @@ use larder_listen::{Interims, Service};
 use larder_observe::{Exposition, exposition};
 
 use crate::answer::{
-    HTML, JSON, Refused, TEXT, attachment, content, refusal, unanswered, unexplained, unknown_parameter,
+    JSON, Refused, TEXT, attachment, content, refusal, unanswered, unexplained, unknown_parameter,
 };
+use crate::assets;
+use crate::endpoints::index_text;
 use crate::endpoints::line::{Action, Class, Deed, Endpoint};
-use crate::endpoints::{index_html, index_text};
 use crate::figures;
 use crate::guard::{Guard, Permit};
 use crate::larder::{Health, Larder, Shown};
@@ -112,6 +113,9 @@ impl Admin {
             Deed::Remove => self.remove(head).await,
             Deed::PurgeOf => self.purge_of(head),
             Deed::Index => index(head),
+            Deed::File => {
+                assets::file(head.target.path(), &head.fields).unwrap_or_else(|| refusal(Refused::Path))
+            }
             Deed::Fleet => self.fleet(),
             Deed::Purges => content(StatusCode::OK, JSON, self.shared.larder.purges()),
             Deed::Health => self.health(),
@@ -300,7 +304,7 @@ impl Admin {
     }
 }
 
-/// The list of what there is, as a page for clients that take one.
+/// The dashboard for clients that take HTML, and for others the list of what there is.
 fn index(head: &RequestHead) -> Response {
     let takes_html = head.fields.get_all(ACCEPT).iter().any(|value| {
         let types = value.as_bytes().split(|byte| *byte == b',');
@@ -308,10 +312,8 @@ fn index(head: &RequestHead) -> Response {
             types.map(|of| of.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii());
         names.any(|name| name.eq_ignore_ascii_case(b"text/html"))
     });
-    match takes_html {
-        true => content(StatusCode::OK, HTML, index_html()),
-        false => content(StatusCode::OK, TEXT, index_text()),
-    }
+    let page = takes_html.then(|| assets::page(&head.fields)).flatten();
+    page.unwrap_or_else(|| content(StatusCode::OK, TEXT, index_text()))
 }
 
 impl Service for Admin {

@@ -21,6 +21,7 @@ pub(crate) enum Class {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Deed {
     Index,
+    File,
     Health,
     Metrics,
     Stats,

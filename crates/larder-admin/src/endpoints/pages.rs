@@ -1,6 +1,6 @@
-//! What is made from the table: the page at `/`, the same as plain text, and the page of the reference.
+//! What is made from the table: the list at `/`, and the page of the reference.
 //!
-//! In: [`ENDPOINTS`]. Out: texts. The page has no style, script or picture: the fields of every answer forbid them.
+//! In: [`ENDPOINTS`]. Out: texts.
 
 use std::fmt::Write;
 
@@ -8,34 +8,7 @@ use super::line::{Action, Class};
 use super::table::ENDPOINTS;
 use larder_observe::watch::{FIGURES, SAMPLE_KEYS};
 
-/// The page at `/`.
-pub(crate) fn index_html() -> String {
-    let mut page = String::from(
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>larder</title>\n<h1>larder</h1>\n<ul>\n",
-    );
-    for endpoint in ENDPOINTS {
-        for action in endpoint.actions {
-            let path = escaped(endpoint.path);
-            let is_link = action.methods.contains(&"GET")
-                && !action.parameters.iter().any(|parameter| parameter.name == "url")
-                && !endpoint.path.bytes().any(|byte| byte.is_ascii_uppercase());
-            let place = match is_link {
-                true => format!("<a href=\"{path}\">{path}</a>"),
-                false => path,
-            };
-            let method = action.methods.first().filter(|method| **method != "GET");
-            let method = method.map_or_else(String::new, |method| format!("{method} "));
-            let command =
-                action.command.map_or_else(String::new, |command| format!(" <code>{command}</code>"));
-            let purpose = escaped(&action.purpose.replace('`', ""));
-            let _ = writeln!(page, "<li>{method}{place}: {purpose}{command}");
-        }
-    }
-    page.push_str("</ul>\n");
-    page
-}
-
-/// The same for clients that take no HTML.
+/// The list at `/`, for clients that take no HTML.
 pub(crate) fn index_text() -> String {
     let mut text = String::new();
     for endpoint in ENDPOINTS {
@@ -155,8 +128,4 @@ impl Class {
             Self::Changes => "a client with `token`, but no page of another site",
         }
     }
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,0 +1,27 @@
+// Bars that lie: one value of a whole, and one that is made of results.
+//
+// In: shares. Out: HTML boxes whose widths are set by the style object, which the policy allows. An hour before is a dotted
+// mark.
+
+import { html } from '../vendor/htm-preact.js';
+import { percent, rate } from '../format.js';
+import { resultClass, results } from '../words.js';
+
+/** @param {number} share */
+const width = (share) => `${Math.max(0, Math.min(1, share || 0)) * 100}%`;
+
+/** @param {{ share: number, before?: number | null, from?: number, kind?: string }} props */
+export const Bar = ({ share, before, from = 0, kind = '' }) =>
+  html`<span class="bar" aria-hidden="true"><span class=${`fill ${kind}`} style=${{ left: width(from), width: width(share) }}></span>
+    ${before !== null && before !== undefined ? html`<span class="mark" style=${{ left: width(from + before) }}></span>` : ''}</span>`;
+
+/** Results as parts of one bar. @param {{ of: Record<string, number>, all: number }} props */
+export function ResultBar({ of, all }) {
+  const parts = results((word) => (of[word] ?? 0) > 0).filter((word) => (of[word] ?? 0) > 0);
+  const sentence = parts.map((word) => `${word} ${percent((of[word] ?? 0) / all)}`).join(', ');
+  return html`<span class="bar whole" role="img" aria-label=${sentence || 'no request'}>${parts.map(
+    (word) =>
+      html`<span class=${`part ${resultClass(word)}`} title=${`${word} ${rate(of[word])}, ${percent((of[word] ?? 0) / all)}`}
+        style=${{ width: width((of[word] ?? 0) / (all || 1)) }}></span>`,
+  )}</span>`;
+}

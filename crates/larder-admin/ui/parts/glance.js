@@ -1,0 +1,67 @@
+// Three short lists of the first page: why not from store, stores, errors and events.
+//
+// In: figures of the window and of this moment. Out: panels, each of which leads to its page.
+
+import { html } from '../vendor/htm-preact.js';
+import { causes, where } from '../account.js';
+import { bytes, count, moment, percent, rate, shown } from '../format.js';
+import { below, means } from '../past.js';
+import { app, windowWords } from '../state.js';
+import { told } from '../words.js';
+import { Bar } from './bar.js';
+import { Text } from './text.js';
+
+/** @param {{ values: Record<string, number>, before: Record<string, number> | null, minute: Record<string, number>, all: number }} props */
+export function WhyList({ values, before, minute }) {
+  const found = causes(values);
+  const sum = found.reduce((total, cause) => total + cause.rate, 0);
+  const then = before ? causes(before) : [];
+  const thenSum = then.reduce((total, cause) => total + cause.rate, 0);
+  return html`<section class="panel"><h2><a href="#/why">Why not from store</a></h2>
+    <p class="note">share of ${rate(sum)} that were forwarded in ${windowWords()}</p>
+    <ul class="glance">${found.slice(0, 6).map((cause) => {
+      const place = where(minute, cause);
+      const old = then.find((one) => one.kind === cause.kind && one.word === cause.word);
+      return html`<li title=${told(cause.kind, cause.word).sentence ?? ''}><a href=${`#/why?open=${cause.kind}.${cause.word}`}>
+        ${cause.word}</a><span class="value">${percent(cause.rate / sum, 0)}</span>
+        <${Bar} share=${cause.rate / sum} before=${before ? (thenSum ? (old?.rate ?? 0) / thenSum : 0) : null} kind="r-asked" />
+        <span class="note">${place?.rule ? html`<${Text} of=${place.rule} max=${40} />` : ''}</span></li>`;
+    })}</ul>${found.length ? '' : html`<p class="none">Nothing was forwarded.</p>`}</section>`;
+}
+
+/** @param {{ stats: any }} props */
+export function StoreList({ stats }) {
+  return html`<section class="panel"><h2><a href="#/stores">Stores</a></h2><p class="note">fill of what each may hold, now</p>
+    <ul class="glance">${(stats?.stores ?? []).flatMap((/** @type {any} */ store) =>
+      store.tiers.map(
+        (/** @type {any} */ tier) =>
+          html`<li><span><${Text} of=${store.name} max=${30} /> ${tier.disk ? html`<${Text} of=${tier.disk} max=${24} />`
+          : tier.tier}</span>
+        <span class=${`value ${tier.state && tier.state !== 'ok' ? 'bad' : ''}`}>
+          ${tier.state && tier.state !== 'ok' ? shown(tier.state) : percent(tier.max_bytes ? tier.bytes / tier.max_bytes : 0, 0)}</span>
+        <${Bar} share=${tier.max_bytes ? tier.bytes / tier.max_bytes : 0} kind=${tier.tier === 'memory' ? 'r-memory' : tier.tier === 'disk'
+          ? 'r-disk' : 'r-file'} />
+        <span class="note">${bytes(tier.bytes)} of ${bytes(tier.max_bytes)}</span></li>`,
+      ),
+    )}</ul>${stats ? '' : html`<p class="none">Loading.</p>`}</section>`;
+}
+
+/** @param {{ past: import('../past.js').Past }} props */
+export function EventList({ past }) {
+  const values = means(past.now);
+  const span = app.window;
+  const faults = ['failure', 'refused']
+    .flatMap((kind) => below(values, `${kind}.`).map(({ word, value }) => ({ kind, word, count: value * span })))
+    .filter((fault) => fault.count >= 0.5)
+    .sort((one, other) => other.count - one.count);
+  return html`<section class="panel"><h2><a href="#/errors">Errors and events</a></h2>
+    <p class="note">errors in ${windowWords()}, and what happened last</p>
+    <ul class="events">
+      ${faults.slice(0, 3).map((fault) =>
+        html`<li title=${told(fault.kind, fault.word).sentence ?? ''}><span class="value bad">
+          ${count(fault.count)}</span><a href="#/errors">${fault.word}</a></li>`)}
+    ${app.events.slice(0, 5).map((event) =>
+      html`<li><time>${moment(event.at)}</time><span><strong>
+        ${shown(event.kind)}</strong> <${Text} of=${event.subject} max=${60} /> <${Text} of=${event.text} max=${120} /></span></li>`)}</ul>
+    ${faults.length || app.events.length ? '' : html`<p class="none">No error, no event.</p>`}</section>`;
+}
