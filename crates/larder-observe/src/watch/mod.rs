@@ -34,7 +34,7 @@ use crate::filter::{Filter, Scratch};
 use crate::metrics::Metrics;
 use crate::names::{CacheId, RuleId};
 use crate::tap::{DropReason, Tap};
-use history::{Counted, History};
+use history::{CountedSince, History};
 use ring::Ring;
 use sample::{Making, Place};
 use subscription::Reader;
@@ -84,7 +84,7 @@ pub struct Watch {
     metrics: Arc<Metrics>,
     tap: Arc<Tap>,
     drain: Mutex<Drain>,
-    counted: Mutex<Counted>,
+    counted: Mutex<CountedSince>,
     history: Mutex<History>,
     newest: Mutex<Option<Arc<Tick>>>,
     recent: Mutex<Ring<Sample>>,

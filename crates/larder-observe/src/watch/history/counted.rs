@@ -24,7 +24,7 @@ const LATENCY: &str = "latency";
 
 /// What was counted until the last reading.
 #[derive(Debug, Default)]
-pub(in crate::watch) struct Counted {
+pub(in crate::watch) struct CountedSince {
     rules: HashMap<RuleKey, RuleSnapshot>,
     latency: HashMap<&'static str, HistogramSnapshot>,
     origins: HashMap<std::sync::Arc<str>, HistogramSnapshot>,
@@ -33,7 +33,7 @@ pub(in crate::watch) struct Counted {
     cpu: f64,
 }
 
-impl Counted {
+impl CountedSince {
     pub(in crate::watch) fn read(&mut self, metrics: &Metrics, reading: &mut Reading<'_>) {
         let snapshot = metrics.snapshot();
         self.rules(&snapshot, reading);

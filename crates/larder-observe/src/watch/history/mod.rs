@@ -24,7 +24,7 @@ use larder_http::time::Now;
 
 use kept::Kept;
 
-pub(super) use counted::Counted;
+pub(super) use counted::CountedSince;
 pub use declared::{DeclaredFigure, FIGURES};
 pub use kept::Remembered;
 pub(super) use kept::Second;

@@ -206,7 +206,7 @@ fn counters_of_workers_become_figures_that_add_up() {
     let metrics = Metrics::new(2, Vocabulary::default(), WallTime(0), "1");
     let (route, cache, origin) = (metrics.route("shop"), metrics.cache("default"), metrics.origin("app"));
     let (rule, other) = (metrics.rule("shop", "/a/*", cache), metrics.rule("shop", "(site)", cache));
-    let mut counted = Counted::default();
+    let mut counted = CountedSince::default();
     let mut world = World::new();
     world.after(Duration::from_secs(1), |reading| counted.read(&metrics, reading));
     let worker = metrics.worker(0);
@@ -259,7 +259,7 @@ fn counters_of_workers_become_figures_that_add_up() {
 fn rules_beyond_the_busiest_share_one_name_and_nothing_is_lost() {
     let metrics = Metrics::new(1, Vocabulary::default(), WallTime(0), "1");
     let (route, cache) = (metrics.route("shop"), metrics.cache("default"));
-    let mut counted = Counted::default();
+    let mut counted = CountedSince::default();
     let mut world = World::new();
     world.after(Duration::from_secs(1), |reading| counted.read(&metrics, reading));
     for number in 0..100 {
