@@ -39,6 +39,7 @@ pub use sections::fragments::Fragments;
 pub use sections::health::Health;
 pub use sections::key::{KeySettings, QueryParts, TRACKING_PARAMETERS};
 pub use sections::limits::Limits;
+pub use sections::live::Live;
 pub use sections::log::Log;
 pub use sections::memcached::{Memcached, RemoteServerEntry};
 pub use sections::origin::Origin;
@@ -69,7 +70,7 @@ pub use value::lifetimes::Lifetimes;
 pub use value::matching::ValueMatch;
 pub use value::media::{BareMediaType, MediaPattern, MediaType};
 pub use value::mode::FileMode;
-pub use value::name::{CookieName, MemberName, Name, ParameterName, RedisName, RuleName};
+pub use value::name::{CookieName, HiddenParameter, MemberName, Name, ParameterName, RedisName, RuleName};
 pub use value::name_server::NameServer;
 pub use value::path::{AccessLog, Directory, ExistingFile};
 pub use value::percent::Percent;
@@ -91,8 +92,8 @@ pub use value::target::TargetField;
 pub use value::value_key::{ValueKey, ValueKeyPart};
 pub use value::version_key::VersionKey;
 pub use value::words::{
-    AssembleMode, Balance, CacheMode, Cookies, Escape, HeadMode, Ignored, Invalidate, Layout, LogFormat,
-    OnError, Protocol, RecordCoding, RequestDirectives, Ring, SetCookie, ValueFormat,
+    AssembleMode, Balance, CacheMode, ClientAddresses, Cookies, Escape, HeadMode, Ignored, Invalidate,
+    Layout, LogFormat, OnError, Protocol, RecordCoding, RequestDirectives, Ring, SetCookie, ValueFormat,
 };
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use larder_store::{MemoryStoreSettings, Store};
 mod assembly;
 pub(crate) mod fleet;
 mod listener;
+pub(crate) mod live;
 mod matching;
 mod member;
 mod origin;

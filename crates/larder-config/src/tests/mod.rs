@@ -9,6 +9,7 @@ mod errors;
 mod files;
 mod flags;
 mod fragments;
+mod live;
 mod origins;
 mod properties;
 mod purges;

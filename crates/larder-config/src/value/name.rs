@@ -121,6 +121,33 @@ pub(crate) fn is_cookie_name(text: &str) -> bool {
 }
 
 name! {
+    /// The name of a parameter whose value is not shown, as it is behind percent-encoding; a `*` at an end stands for anything.
+    HiddenParameter,
+    Text {
+        noun: "a parameter's name",
+        examples: r#""token", "*_key""#,
+        about: "1 to 128 bytes, as the name is behind percent-encoding. A `*` at its beginning or its end stands for anything. \
+                Letter case does not count.",
+        pattern: Some("^[*]?[^*?&=#;%]*[*]?$"),
+    },
+    is_hidden_parameter
+}
+
+fn is_hidden_parameter(text: &str) -> Result<(), Option<String>> {
+    if !(1..=128).contains(&text.len()) || text.trim() != text || text.contains(char::is_control) {
+        return Err(None);
+    }
+    if text.contains(['&', '=', '#', ';', '%']) {
+        return Err(Some("a name as it is behind percent-encoding, without its value".to_owned()));
+    }
+    let inner = text.strip_prefix('*').unwrap_or(text);
+    match inner.strip_suffix('*').unwrap_or(inner).contains(['*', '?']) {
+        true => Err(Some("a `*` stands at an end, and there is no `?`".to_owned())),
+        false => Ok(()),
+    }
+}
+
+name! {
     /// The name of a query parameter as it stands in the query, escapes and all; where parameters are chosen, a `*`
     /// at the end covers every name that begins so.
     ParameterName,

@@ -109,13 +109,13 @@ impl Watch {
         }
     }
 
-    /// Changes what may be kept. Where that is another thing than before, what is remembered goes.
+    /// Changes what may be kept. Where that is another thing of exchanges than before, those that are remembered go.
     pub fn configure(&self, settings: WatchSettings) {
         let mut drain = self.drain.lock();
-        if drain.settings != settings {
-            drain.settings = settings;
+        if drain.settings.keeps_another(&settings) {
             self.recent.lock().clear();
         }
+        drain.settings = settings;
     }
 
     /// How long to wait before the next drain.

@@ -15,13 +15,35 @@ use crate::fetched::Fetched;
 use crate::filter::{Facts, NumberField, TextField, TimeField};
 use crate::tap::{SampleHead, SampleTexts};
 
-/// What of an exchange may be kept.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// What may be kept, and how much of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchSettings {
     /// The parameters whose values are not.
     pub redact: Redact,
     /// How much of clients' addresses is.
     pub clients: Clients,
+    /// How far back figures over time are kept; zero for none. Default 24 h.
+    pub history: Duration,
+    /// The memory that they may take. Default 16 MiB.
+    pub memory_bytes: usize,
+}
+
+impl Default for WatchSettings {
+    fn default() -> Self {
+        Self {
+            redact: Redact::default(),
+            clients: Clients::default(),
+            history: Duration::from_hours(24),
+            memory_bytes: 16 << 20,
+        }
+    }
+}
+
+impl WatchSettings {
+    /// Whether another thing of exchanges may be kept.
+    pub(super) fn keeps_another(&self, other: &Self) -> bool {
+        (&self.redact, self.clients) != (&other.redact, other.clients)
+    }
 }
 
 /// The site, rule and store of an exchange.

@@ -14,7 +14,7 @@ use larder_admin::{
 use larder_config::{Cidr, Config, Secret};
 use larder_http::time::Clock;
 use larder_listen::{Drain, Metrics as ListenMetrics, Settings, Slots};
-use larder_observe::watch::{Event, Watch};
+use larder_observe::watch::{Event, Watch, WatchSettings};
 use larder_observe::{AccessLog, Diagnostics, Exposition, Kind, Metrics, family};
 use larder_origin::{OriginError, ServerReport};
 use larder_proxy::explain::{ExplainError, Question};
@@ -95,6 +95,13 @@ impl Insight {
     /// The same, with what is seen of requests.
     pub(super) fn watching(self, watch: Option<Arc<Watch>>) -> Self {
         Self { watch, ..self }
+    }
+
+    /// Changes what may be kept of requests.
+    pub(super) fn keep(&self, settings: WatchSettings) {
+        if let Some(watch) = &self.watch {
+            watch.configure(settings);
+        }
     }
 
     /// Something happened to larder itself, for those who look on.

@@ -34,7 +34,7 @@ use larder_config::{Checked, Config};
 use larder_http::time::Clock;
 use larder_listen::{Bound, Drain, Listener, Slots};
 use larder_observe::tap::Tap;
-use larder_observe::watch::{Watch, WatchSettings, WatchThread};
+use larder_observe::watch::{Watch, WatchThread};
 use larder_observe::{AccessLog, AccessLogOptions, Diagnostics, Format, LogTarget, Metrics};
 use larder_proxy::{Plan, Proxy, Worker};
 use larder_remote::fleet::Fleet;
@@ -123,7 +123,8 @@ impl Server {
         let tap = config.admin.address.map(|_| Arc::new(Tap::new(count)));
         let watch = tap.as_ref().map(|tap| {
             proxy.sample_to(Arc::clone(tap));
-            Arc::new(Watch::new(Arc::clone(&metrics), Arc::clone(tap), WatchSettings::default()))
+            let settings = crate::wire::live::watched(&config.live);
+            Arc::new(Watch::new(Arc::clone(&metrics), Arc::clone(tap), settings))
         });
         let mut wiring =
             Wiring::new(Arc::clone(&metrics), clock.clone(), diagnostics.clone(), Arc::clone(proxy.reach()));

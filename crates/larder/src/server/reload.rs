@@ -74,6 +74,7 @@ impl Server {
         let is_staying = |address: &SocketAddr| staying.iter().any(|asked| asked.address == *address);
         let gone: Vec<_> = self.listeners.keys().filter(|address| !is_staying(address)).copied().collect();
         self.config = config;
+        self.insight.keep(crate::wire::live::watched(&self.config.live));
         self.listener_settings.store(Arc::new(crate::wire::listener(&self.config.limits, &self.clock)));
         self.closing.retain(|listener| !listener.is_drained());
         for address in gone {
