@@ -7,7 +7,7 @@
 //! Every key is declared once, in `sections/`, by the `section!` macro: name, type, unit, default, sentence and
 //! reason. The reader, the nearest-name hints, [`reference_markdown`] and [`json_schema`] all come from there.
 //! The modules in their order: `document` (TOML to nodes that know their place), `schema` and `value` (nodes to
-//! values), `sections` (the keys), `checks` (what only the whole config can tell).
+//! values), `sections` (the keys), `checks` (what only the whole config can tell), `told` (what of the text is kept).
 //! Deliberately absent: reading anything but the file itself and what kind of thing it names, and any type of the
 //! crates that the settings are for: the binary maps one to the other.
 
@@ -19,6 +19,7 @@ mod problem;
 mod reading;
 mod schema;
 mod sections;
+mod told;
 mod value;
 
 pub use flags::Flags;
@@ -57,6 +58,8 @@ pub use sections::store::{DEFAULT_STORE, Store};
 pub use sections::tags::TagFields;
 pub use sections::values::ValueSettings;
 pub use sections::versions::{VersionPlace, Versions, VersionsSetting};
+pub use told::difference::{DIFF_LINES_MAX, DiffKind, DiffLine, Difference};
+pub use told::{ConfigText, RulePlace, SitePlace};
 pub use value::absent_status::AbsentStatus;
 pub use value::certified::CertifiedName;
 pub use value::cidr::Cidr;

@@ -17,6 +17,7 @@ mod redis;
 mod rules;
 mod settings;
 mod stores;
+mod told;
 mod values;
 mod versions;
 

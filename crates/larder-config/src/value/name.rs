@@ -3,9 +3,13 @@
 use std::fmt;
 
 use crate::schema::{Text, TextSetting};
+use crate::told::mask::sounds_secret;
 
 macro_rules! name {
     ($(#[doc = $about:expr])+ $name:ident, $text:expr, $parse:expr) => {
+        name! { $(#[doc = $about])+ $name, $text, $parse, |_: &str| false }
+    };
+    ($(#[doc = $about:expr])+ $name:ident, $text:expr, $parse:expr, $hides:expr) => {
         $(#[doc = $about])+
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(String);
@@ -29,6 +33,11 @@ macro_rules! name {
             fn from_text(text: &str) -> Result<Self, Option<String>> {
                 let check: fn(&str) -> Result<(), Option<String>> = $parse;
                 check(text).map(|()| Self(text.to_owned()))
+            }
+
+            fn hides_value(&self) -> bool {
+                let hides: fn(&str) -> bool = $hides;
+                hides(self.as_str())
             }
         }
     };
@@ -111,7 +120,8 @@ name! {
         about: "Letters, digits and ``!#$%&'*+-.^_`|~``. Letter case matters.",
         pattern: Some("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"),
     },
-    |text| is_cookie_name(text).then_some(()).ok_or(None)
+    |text| is_cookie_name(text).then_some(()).ok_or(None),
+    sounds_secret
 }
 
 /// Whether a cookie may have this name: a token (RFC 6265 4.1.1) of at most 256 bytes.
@@ -163,5 +173,6 @@ name! {
             return Err(Some("a name as it stands in the query, escaped".to_owned()));
         }
         (1..=1024).contains(&text.len()).then_some(()).ok_or(None)
-    }
+    },
+    sounds_secret
 }
