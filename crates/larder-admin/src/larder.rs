@@ -153,6 +153,9 @@ pub trait Larder: Send + Sync + 'static {
     /// For `GET /api/v1/fleet`: the fleet as this larder knows it, as JSON; `None` where it is in none.
     fn fleet(&self) -> Option<Bytes>;
 
+    /// For `GET /api/v1/config`: the config in force, as JSON. Takes as long as the file takes to be read.
+    fn config(&self) -> Answering<Bytes>;
+
     /// For `/api/v1/requests`, `/api/v1/events` and `/api/v1/live`: what is seen of requests; `None` where nothing is.
     fn watch(&self) -> Option<&Watch>;
 

@@ -14,7 +14,7 @@ use larder_http::body::Body;
 use larder_http::message::{Request, RequestHead, Response};
 use larder_http::time::Clock;
 use larder_listen::{Interims, Service};
-use larder_observe::{Exposition, exposition};
+use larder_observe::{Event, Exposition, exposition};
 
 use crate::answer::{
     HTML, JSON, Refused, TEXT, attachment, content, refusal, unanswered, unexplained, unknown_parameter,
@@ -28,7 +28,7 @@ use crate::purges::api::PurgeApi;
 use crate::purges::{content_of, may_change, with_receipt};
 use crate::query;
 use crate::refusals::Refusals;
-use crate::wrong_tokens::{Verdict, WrongTokens};
+use crate::wrong_tokens::{Closed, Verdict, WRONG_MAX, WrongTokens};
 use tokio::sync::Semaphore;
 
 /// In front of the name of a purge.
@@ -45,6 +45,7 @@ struct Shared {
     guard: Guard,
     clock: Clock,
     wrong: WrongTokens,
+    closed: Closed,
     refusals: Refusals,
     /// Places for explanations, each of which may ask an origin.
     explaining: Semaphore,
@@ -68,8 +69,9 @@ impl Admin {
     /// Shows `larder` to whom `guard` lets in.
     pub fn new(larder: Arc<dyn Larder>, guard: Guard, clock: Clock) -> Self {
         let (explaining, looking) = (Semaphore::new(EXPLANATIONS_MAX), Semaphore::new(LOOKS_MAX));
-        let (wrong, refusals) = (WrongTokens::default(), Refusals::default());
-        Self { shared: Arc::new(Shared { larder, guard, clock, wrong, refusals, explaining, looking }) }
+        let (wrong, closed, refusals) = (WrongTokens::default(), Closed::default(), Refusals::default());
+        let shared = Shared { larder, guard, clock, wrong, closed, refusals, explaining, looking };
+        Self { shared: Arc::new(shared) }
     }
 
     /// Answers a request that came from `peer`. To HEAD it gives what GET would get; the listener does not send the content. Of the
@@ -98,6 +100,7 @@ impl Admin {
         match action.deed {
             Deed::Requests | Deed::Events | Deed::Live => self.watch(action.deed, head),
             Deed::Purge(api) => self.purge(api, head, std::mem::replace(body, Body::Empty)).await,
+            Deed::Config => self.config().await,
             Deed::Explain => self.explain(head).await,
             Deed::List => self.list(head).await,
             Deed::Object => self.object(head).await,
@@ -159,8 +162,28 @@ impl Admin {
         }
         match verdict {
             Verdict::Wrong => Refused::WrongToken,
+            Verdict::Closing => {
+                self.tell_of_tokens(peer);
+                Refused::WrongToken
+            }
             Verdict::Wait(left) => Refused::WrongTokens(left),
         }
+    }
+
+    /// An address is closed to wrong tokens. Not told of each where there are many at once: what happened besides is worth more.
+    fn tell_of_tokens(&self, peer: IpAddr) {
+        let now = self.shared.clock.now();
+        let Some(watch) = self.shared.larder.watch() else { return };
+        let Some(others) = self.shared.closed.may_tell(now.monotonic) else { return };
+        let others = match others {
+            0 => String::new(),
+            count => format!("; so did {count} other addresses since the last such event"),
+        };
+        let subject = watch.client(peer).unwrap_or_default();
+        let text = format!(
+            "{WRONG_MAX} tokens from one address within a minute were wrong; for a minute it gets 429 for further ones{others}"
+        );
+        watch.tell(Event { at: now.wall, kind: "tokens", subject, text });
     }
 
     /// What is seen of requests.
@@ -189,6 +212,16 @@ impl Admin {
         match self.shared.larder.explain(question).await {
             Ok(json) => content(StatusCode::OK, JSON, json),
             Err(why) => unexplained(&why),
+        }
+    }
+
+    async fn config(&self) -> Response {
+        let Ok(_place) = self.shared.looking.try_acquire() else {
+            return self.busy();
+        };
+        match self.shared.larder.config().await {
+            Ok(json) => content(StatusCode::OK, JSON, json),
+            Err(why) => unanswered(&why),
         }
     }
 

@@ -10,6 +10,7 @@
 mod clients;
 mod event;
 mod json;
+mod message;
 mod redact;
 mod ring;
 mod sample;

@@ -8,7 +8,10 @@
 
 mod addresses;
 mod admin;
+mod admin_address;
+mod changed;
 mod check;
+mod config;
 pub(crate) mod descriptors;
 mod error;
 mod examine;
@@ -18,6 +21,7 @@ mod purges;
 mod records;
 mod reload;
 pub(crate) mod runtime;
+mod standing;
 mod stores;
 mod versions;
 mod worker;
@@ -41,6 +45,7 @@ use larder_remote::fleet::Fleet;
 use tokio::sync::mpsc;
 
 use crate::wire::{WireError, Wiring};
+use admin_address::AdminServer;
 use descriptors::{Limit, Shares};
 use runtime::usable_cpus;
 use worker::{WorkerHandle, WorkerListener};
@@ -64,7 +69,7 @@ pub struct Server {
     listeners: HashMap<SocketAddr, OpenListener>,
     /// Listeners that a reload took away, while their last connections finish.
     closing: Vec<OpenListener>,
-    admin: Option<admin::AdminServer>,
+    admin: Option<AdminServer>,
     insight: Arc<Insight>,
     access_log: Option<(AccessLog, larder_config::Log)>,
     /// Limits for connections accepted from now on.
@@ -110,6 +115,7 @@ impl Server {
     /// # Errors
     /// See [`ServerError`].
     pub fn start(checked: Checked, clock: Clock, diagnostics: Diagnostics) -> Result<Self, ServerError> {
+        let running = config::RunningConfig::of(&checked, clock.now().wall);
         let config = checked.config;
         let count = config.workers.unwrap_or_else(usable_cpus);
         let metrics = Arc::new(Metrics::new(
@@ -168,6 +174,8 @@ impl Server {
             Arc::clone(&slots),
         );
         let insight = Arc::new(insight.in_fleet(fleet.clone()).watching(watch.clone()));
+        insight.run_by(running);
+        insight.hear();
         let draining = watch.map(|watch| WatchThread::start(watch, clock.clone())).transpose()?;
         let mut server = Self {
             shares_responses: config.shares_responses(),
@@ -197,7 +205,7 @@ impl Server {
             .address
             .map(|address| {
                 let (config, insight) = (&server.config, Arc::clone(&server.insight));
-                admin::AdminServer::start(address, config, insight, server.shares.admin)
+                AdminServer::start(address, config, insight, server.shares.admin)
             })
             .transpose()?;
         for (asked, bound) in bound {
@@ -270,7 +278,7 @@ impl Server {
 
     /// Where the admin is, if anywhere.
     pub fn admin_address(&self) -> Option<SocketAddr> {
-        self.admin.as_ref().map(admin::AdminServer::address)
+        self.admin.as_ref().map(AdminServer::address)
     }
 
     /// The config in force.
@@ -332,7 +340,7 @@ impl Server {
     /// Ends in good order: what has been accepted is served, nothing new is. Returns the number of connections that
     /// were still open when `limit` had passed.
     pub async fn drain(&mut self, limit: Duration) -> usize {
-        self.insight.draining();
+        self.insight.draining(limit);
         let mut ending: Vec<_> = self.listeners.values_mut().chain(&mut self.closing).collect();
         ending.iter().for_each(|listener| listener.drain.start());
         let all = async {
