@@ -81,13 +81,13 @@ impl Admin {
     /// May be dropped at any time: what is asked for an explanation is given up. A purge that has begun has happened.
     pub async fn answer(&self, head: &RequestHead, peer: IpAddr, body: &mut Body) -> Response {
         let endpoint = Endpoint::at(head.target.path());
-        let action = match self.admit(head, peer, endpoint) {
-            Ok((endpoint, action)) => {
+        let (action, permit) = match self.admit(head, peer, endpoint) {
+            Ok((endpoint, action, permit)) => {
                 let unknown = action.unknown_parameter(head.target.query().unwrap_or_default());
                 if let Some(name) = unknown.filter(|_| endpoint.is_of_api()) {
                     return unknown_parameter(name, action);
                 }
-                action
+                (action, permit)
             }
             Err(refused) => {
                 self.shared.refusals.count(refused);
@@ -100,6 +100,10 @@ impl Admin {
         match action.deed {
             Deed::Requests | Deed::Events | Deed::Live => self.watch(action.deed, head),
             Deed::Purge(api) => self.purge(api, head, std::mem::replace(body, Body::Empty)).await,
+            Deed::About => {
+                let json = self.shared.larder.about(permit == Permit::Everything);
+                content(StatusCode::OK, JSON, json)
+            }
             Deed::Config => self.config().await,
             Deed::Explain => self.explain(head).await,
             Deed::List => self.list(head).await,
@@ -121,7 +125,7 @@ impl Admin {
         head: &RequestHead,
         peer: IpAddr,
         endpoint: Option<&'static Endpoint>,
-    ) -> Result<(&'static Endpoint, &'static Action), Refused> {
+    ) -> Result<(&'static Endpoint, &'static Action, Permit), Refused> {
         let guard = &self.shared.guard;
         if !guard.is_trusted_host(head.authority.host()) {
             return Err(Refused::Host);
@@ -152,7 +156,7 @@ impl Admin {
                 return Err(Refused::Change);
             }
         }
-        Ok((endpoint, action))
+        Ok((endpoint, action, permit))
     }
 
     fn wrong_token(&self, peer: IpAddr) -> Refused {

@@ -34,6 +34,7 @@ pub(crate) enum Deed {
     Requests,
     Events,
     Live,
+    About,
     Config,
     Purge(PurgeApi),
 }

@@ -222,6 +222,19 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
         }],
     },
     Endpoint {
+        path: "/api/v1/about",
+        actions: &[Action {
+            deed: Deed::About,
+            methods: GET,
+            class: Class::Looks,
+            parameters: &[],
+            purpose: "Says which larder this is, and what its words mean.",
+            answer: "JSON: `version`, `started` and `now` (seconds since 1970), `instance` (the name of the host), `workers`, `health`, `config` (`file`, `loaded`), `memory` (`series`, `series_folded`, `bytes`, `bytes_max`), `history` (seconds), and `may_change`: whether the token of the request lets it purge. `words` has a list for each of `result`, `reason`, `not_stored`, `before`, `detail`, `failure`, `refused` and `server_state`: `word`, `sentence`, and where it is known `section` and `helps`.",
+            errors: &[],
+            command: None,
+        }],
+    },
+    Endpoint {
         path: "/api/v1/config",
         actions: &[Action {
             deed: Deed::Config,

@@ -15,7 +15,7 @@ use larder_admin::{
     Unexplained,
 };
 use larder_config::Cidr;
-use larder_http::time::Clock;
+use larder_http::time::{Clock, WallTime};
 use larder_listen::{Metrics as ListenMetrics, Slots};
 use larder_observe::watch::{Event, Watch, WatchSettings};
 use larder_observe::{AccessLog, Diagnostics, Exposition, Kind, Metrics, family};
@@ -27,6 +27,7 @@ use larder_remote::fleet::Fleet;
 use larder_remote::versions::Versions;
 use parking_lot::{Mutex, RwLock};
 
+use super::about::About;
 use super::config::{self, RunningConfig};
 use super::fleet::FleetTold;
 use super::standing::Standings;
@@ -39,6 +40,7 @@ pub struct Insight {
     proxy: Arc<Proxy>,
     listening: Vec<Arc<ListenMetrics>>,
     pub(super) clock: Clock,
+    started: WallTime,
     diagnostics: Diagnostics,
     slots: Arc<Slots>,
     draining: AtomicBool,
@@ -85,6 +87,7 @@ impl Insight {
             metrics,
             proxy,
             listening,
+            started: clock.now().wall,
             clock,
             diagnostics,
             slots,
@@ -405,6 +408,19 @@ impl Larder for Insight {
 
     fn fleet(&self) -> Option<Bytes> {
         self.fleet.as_ref().map(|fleet| purges::json(&FleetTold::from(fleet.report())))
+    }
+
+    fn about(&self, may_change: bool) -> Bytes {
+        let about = About {
+            running: &self.running.load(),
+            watch: self.watch(),
+            health: self.health(),
+            workers: self.listening.len(),
+            started: self.started,
+            now: self.clock.now().wall,
+            may_change,
+        };
+        about.json()
     }
 
     fn config(&self) -> Answering<Bytes> {

@@ -6,6 +6,7 @@
 //!
 //! **Invariant**: a reload either takes effect as a whole or changes nothing.
 
+mod about;
 mod addresses;
 mod admin;
 mod admin_address;

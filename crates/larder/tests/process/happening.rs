@@ -127,3 +127,24 @@ async fn a_server_that_is_left_out_and_comes_back_is_told_and_so_is_its_failure(
     tokio::time::timeout(Duration::from_secs(30), until("it answers", answered)).await.unwrap();
     event(&larder, "recovered", "takes requests again").await;
 }
+
+#[tokio::test]
+async fn a_larder_says_which_it_is_and_what_its_words_mean() {
+    let origin = origin();
+    let keys = format!("token = \"{TOKEN}\", view_token = \"l00k-l00k-l00k-l00k\"");
+    let text = with_admin(&config(&origin.url(), "workers = 2", ""), &keys);
+    let (_directory, path) = written(&format!("{text}[live]\nhistory = \"2h\"\n"));
+    let larder = Process::run_config(&path).await;
+    let about = json(&larder, "/api/v1/about").await;
+    assert_eq!((&about["version"], &about["workers"]), (&env!("CARGO_PKG_VERSION").into(), &2.into()));
+    assert_eq!((&about["health"], &about["history"]), (&"ok".into(), &7200.into()), "{about}");
+    assert_eq!(about["config"]["file"], path.to_str().unwrap());
+    assert!(about["started"].as_f64().unwrap() <= about["now"].as_f64().unwrap(), "{about}");
+    assert_eq!((&about["may_change"], about["instance"].is_string()), (&true.into(), true), "{about}");
+    let (status, looking) = ask(&larder, "GET", "/api/v1/about", "l00k-l00k-l00k-l00k").await;
+    assert_eq!((status, &looking["may_change"]), (200, &false.into()));
+    let words = about["words"]["not_stored"].as_array().unwrap();
+    let private = words.iter().find(|word| word["word"] == "private").unwrap();
+    assert_eq!(private["section"], "RFC 9111 5.2.2.7", "{private}");
+    assert!(private["helps"].as_str().unwrap().contains("s-maxage"), "{private}");
+}
