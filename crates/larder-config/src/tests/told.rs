@@ -144,6 +144,19 @@ fn a_file_that_has_changed_is_told_line_by_line_and_without_secrets() {
 }
 
 #[test]
+fn a_secret_of_one_text_is_no_word_of_a_difference() {
+    let text =
+        |token: &str, comment: &str| good(&format!("[admin]\ntoken = \"{token}\"\n{SITE}# {comment}\n")).text;
+    let old = text("0123456789abcdef", "soon fedcba9876543210");
+    let new = text("fedcba9876543210", "it was 0123456789abcdef");
+    let Difference::Changed { lines, .. } = old.difference_to(&new) else { panic!() };
+    let changed: Vec<_> =
+        lines.iter().filter(|line| line.kind != DiffKind::Same).map(|line| &*line.text).collect();
+    assert_eq!(changed, ["# soon ***", "# it was ***"]);
+    assert!(!format!("{old:?}").contains("0123456789abcdef"));
+}
+
+#[test]
 fn a_difference_is_bounded() {
     let many = |word: &str| good(&format!("{SITE}{}", format!("# {word}\n").repeat(40_000))).text;
     let (old, new) = (many("old"), many("new"));

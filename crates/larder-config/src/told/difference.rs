@@ -85,8 +85,10 @@ impl ConfigText {
         let mut config = TextDiff::configure();
         config.algorithm(Algorithm::Myers).newline_terminated(false);
         config.deadline(Instant::now() + TIME_MAX);
-        let before: Vec<_> = self.text.lines().collect();
-        let after: Vec<_> = now.text.lines().collect();
+        // A secret of the one may be a plain word of the other, such as the last token in a comment.
+        let (before, after) = (now.secrets.cut_out(&self.text), self.secrets.cut_out(&now.text));
+        let before: Vec<_> = before.lines().collect();
+        let after: Vec<_> = after.lines().collect();
         let diff = config.diff_slices(&before, &after);
         let (mut lines, mut left_out) = (Vec::new(), 0usize);
         for change in diff.grouped_ops(AROUND).iter().flatten().flat_map(|op| diff.iter_changes(op)) {

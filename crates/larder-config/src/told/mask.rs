@@ -6,6 +6,7 @@
 //! Deliberately absent: finding a secret of another kind in the words of a comment. A password of less than [`ELSEWHERE_BYTES`] is hidden
 //! at its place alone, because its bytes may be part of any word.
 
+use std::fmt;
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -49,8 +50,25 @@ pub(crate) fn sounds_secret(name: &str) -> bool {
     PARTS.iter().any(|part| name.contains(part)) || name.ends_with("-key") || name.ends_with("_key")
 }
 
-/// `text` without what is hidden of it.
-pub(super) fn masked(text: &str, document: &Table, hidden: Vec<Hidden>) -> String {
+/// Secrets as they may stand somewhere. `Debug` hides them.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(super) struct Forms(Vec<String>);
+
+impl fmt::Debug for Forms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Forms(..)")
+    }
+}
+
+impl Forms {
+    /// `text` without any of them in it.
+    pub(super) fn cut_out(&self, text: &str) -> String {
+        without(text.to_owned(), self.0.clone())
+    }
+}
+
+/// `text` without what is hidden of it, and the secrets in it.
+pub(super) fn masked(text: &str, document: &Table, hidden: Vec<Hidden>) -> (String, Forms) {
     let mut literals = Vec::new();
     add_literals(document, &mut literals);
     literals.sort_unstable_by_key(|range| range.start);
@@ -67,7 +85,8 @@ pub(super) fn masked(text: &str, document: &Table, hidden: Vec<Hidden>) -> Strin
             edits.push((comment, shown));
         }
     }
-    without(composed(text, edits), forms)
+    let forms = Forms(forms);
+    (forms.cut_out(&composed(text, edits)), forms)
 }
 
 /// What may stand between quotes as it is.

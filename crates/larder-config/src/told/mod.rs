@@ -1,7 +1,8 @@
 //! The text of a config that is in force, for those who look at the running larder.
 //!
 //! In: a checked document with its text. Out: the text with `***` in place of every secret, the lines of sites and rules, and how the
-//! file on disk differs by now. Secrets are cut out while the config is read: what is kept has none, so nothing can show one.
+//! file on disk differs by now. Secrets are cut out while the config is read: the text that is kept has none, so nothing can show one.
+//! They are kept beside it for one purpose: the file as it is by then may have an old secret in a comment.
 //! `mask` says what a secret is, `places` finds lines, `difference` compares.
 //! Deliberately absent: the text of a file that is no good config. Secrets in it are not known by their places.
 
@@ -17,7 +18,7 @@ use crate::document::Table;
 use crate::document::source::Source;
 use crate::flags::Flags;
 use crate::sections::config::Config;
-use mask::Hidden;
+use mask::{Forms, Hidden};
 pub use places::{RulePlace, SitePlace};
 
 /// The text of a config without its secrets, and what stands where in it.
@@ -33,6 +34,8 @@ pub struct ConfigText {
     pub rules: Vec<RulePlace>,
     /// Where it was read, and what the command line said over it.
     read_from: Option<(PathBuf, Flags)>,
+    /// Its secrets, which may stand as plain words in another text.
+    secrets: Forms,
     /// Of the text with its secrets, by a key of this process.
     digest: u64,
 }
@@ -44,13 +47,15 @@ impl ConfigText {
         (document, config): (&Table, &Config),
         hidden: Vec<Hidden>,
     ) -> Self {
+        let (shown, secrets) = mask::masked(text, document, hidden);
         let (sites, rules) = places::of(&Source::new(file, text), document, config);
         Self {
             file: Some(file.to_owned()),
-            text: mask::masked(text, document, hidden),
+            text: shown,
             sites,
             rules,
             read_from: None,
+            secrets,
             digest: digest(text),
         }
     }
