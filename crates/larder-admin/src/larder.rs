@@ -153,6 +153,12 @@ pub trait Larder: Send + Sync + 'static {
     /// For `GET /api/v1/fleet`: the fleet as this larder knows it, as JSON; `None` where it is in none.
     fn fleet(&self) -> Option<Bytes>;
 
+    /// For `GET /api/v1/about`: which larder this is, and what its words mean, as JSON. `may_change` is whether the client may purge.
+    fn about(&self, may_change: bool) -> Bytes;
+
+    /// For `GET /api/v1/config`: the config in force, as JSON. Takes as long as the file takes to be read.
+    fn config(&self) -> Answering<Bytes>;
+
     /// For `/api/v1/requests`, `/api/v1/events` and `/api/v1/live`: what is seen of requests; `None` where nothing is.
     fn watch(&self) -> Option<&Watch>;
 

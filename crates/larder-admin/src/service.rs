@@ -14,7 +14,7 @@ use larder_http::body::Body;
 use larder_http::message::{Request, RequestHead, Response};
 use larder_http::time::Clock;
 use larder_listen::{Interims, Service};
-use larder_observe::{Exposition, exposition};
+use larder_observe::{Event, Exposition, exposition};
 
 use crate::answer::{
     JSON, Refused, TEXT, attachment, content, refusal, unanswered, unexplained, unknown_parameter,
@@ -30,7 +30,7 @@ use crate::purges::api::PurgeApi;
 use crate::purges::{content_of, may_change, with_receipt};
 use crate::query;
 use crate::refusals::Refusals;
-use crate::wrong_tokens::{Verdict, WrongTokens};
+use crate::wrong_tokens::{Closed, Verdict, WRONG_MAX, WrongTokens};
 use tokio::sync::Semaphore;
 
 /// In front of the name of a purge.
@@ -47,6 +47,7 @@ struct Shared {
     guard: Guard,
     clock: Clock,
     wrong: WrongTokens,
+    closed: Closed,
     refusals: Refusals,
     /// Places for explanations, each of which may ask an origin.
     explaining: Semaphore,
@@ -70,8 +71,9 @@ impl Admin {
     /// Shows `larder` to whom `guard` lets in.
     pub fn new(larder: Arc<dyn Larder>, guard: Guard, clock: Clock) -> Self {
         let (explaining, looking) = (Semaphore::new(EXPLANATIONS_MAX), Semaphore::new(LOOKS_MAX));
-        let (wrong, refusals) = (WrongTokens::default(), Refusals::default());
-        Self { shared: Arc::new(Shared { larder, guard, clock, wrong, refusals, explaining, looking }) }
+        let (wrong, closed, refusals) = (WrongTokens::default(), Closed::default(), Refusals::default());
+        let shared = Shared { larder, guard, clock, wrong, closed, refusals, explaining, looking };
+        Self { shared: Arc::new(shared) }
     }
 
     /// Answers a request that came from `peer`. To HEAD it gives what GET would get; the listener does not send the content. Of the
@@ -81,13 +83,13 @@ impl Admin {
     /// May be dropped at any time: what is asked for an explanation is given up. A purge that has begun has happened.
     pub async fn answer(&self, head: &RequestHead, peer: IpAddr, body: &mut Body) -> Response {
         let endpoint = Endpoint::at(head.target.path());
-        let action = match self.admit(head, peer, endpoint) {
-            Ok((endpoint, action)) => {
+        let (action, permit) = match self.admit(head, peer, endpoint) {
+            Ok((endpoint, action, permit)) => {
                 let unknown = action.unknown_parameter(head.target.query().unwrap_or_default());
                 if let Some(name) = unknown.filter(|_| endpoint.is_of_api()) {
                     return unknown_parameter(name, action);
                 }
-                action
+                (action, permit)
             }
             Err(refused) => {
                 self.shared.refusals.count(refused);
@@ -107,6 +109,11 @@ impl Admin {
             | Deed::Top
             | Deed::Breakdown => self.watch(action.deed, head),
             Deed::Purge(api) => self.purge(api, head, std::mem::replace(body, Body::Empty)).await,
+            Deed::About => {
+                let json = self.shared.larder.about(permit == Permit::Everything);
+                content(StatusCode::OK, JSON, json)
+            }
+            Deed::Config => self.config().await,
             Deed::Explain => self.explain(head).await,
             Deed::List => self.list(head).await,
             Deed::Object => self.object(head).await,
@@ -130,7 +137,7 @@ impl Admin {
         head: &RequestHead,
         peer: IpAddr,
         endpoint: Option<&'static Endpoint>,
-    ) -> Result<(&'static Endpoint, &'static Action), Refused> {
+    ) -> Result<(&'static Endpoint, &'static Action, Permit), Refused> {
         let guard = &self.shared.guard;
         if !guard.is_trusted_host(head.authority.host()) {
             return Err(Refused::Host);
@@ -161,7 +168,7 @@ impl Admin {
                 return Err(Refused::Change);
             }
         }
-        Ok((endpoint, action))
+        Ok((endpoint, action, permit))
     }
 
     fn wrong_token(&self, peer: IpAddr) -> Refused {
@@ -171,8 +178,28 @@ impl Admin {
         }
         match verdict {
             Verdict::Wrong => Refused::WrongToken,
+            Verdict::Closing => {
+                self.tell_of_tokens(peer);
+                Refused::WrongToken
+            }
             Verdict::Wait(left) => Refused::WrongTokens(left),
         }
+    }
+
+    /// An address is closed to wrong tokens. Not told of each where there are many at once: what happened besides is worth more.
+    fn tell_of_tokens(&self, peer: IpAddr) {
+        let now = self.shared.clock.now();
+        let Some(watch) = self.shared.larder.watch() else { return };
+        let Some(others) = self.shared.closed.may_tell(now.monotonic) else { return };
+        let others = match others {
+            0 => String::new(),
+            count => format!("; so did {count} other addresses since the last such event"),
+        };
+        let subject = watch.client(peer).unwrap_or_default();
+        let text = format!(
+            "{WRONG_MAX} tokens from one address within a minute were wrong; for a minute it gets 429 for further ones{others}"
+        );
+        watch.tell(Event { at: now.wall, kind: "tokens", subject, text });
     }
 
     /// What is seen of requests.
@@ -206,6 +233,16 @@ impl Admin {
         match self.shared.larder.explain(question).await {
             Ok(json) => content(StatusCode::OK, JSON, json),
             Err(why) => unexplained(&why),
+        }
+    }
+
+    async fn config(&self) -> Response {
+        let Ok(_place) = self.shared.looking.try_acquire() else {
+            return self.busy();
+        };
+        match self.shared.larder.config().await {
+            Ok(json) => content(StatusCode::OK, JSON, json),
+            Err(why) => unanswered(&why),
         }
     }
 

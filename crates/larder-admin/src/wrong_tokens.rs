@@ -13,6 +13,8 @@ use parking_lot::Mutex;
 pub(crate) const WRONG_MAX: u32 = 10;
 /// How long wrong tokens are counted together, and how long an address stays closed.
 pub(crate) const SPAN: Duration = Duration::from_secs(60);
+/// Between two events about closed addresses.
+const TOLD_EVERY: Duration = Duration::from_secs(10);
 /// Addresses that are known at once.
 pub(crate) const ADDRESSES_MAX: usize = 256;
 
@@ -21,6 +23,8 @@ pub(crate) const ADDRESSES_MAX: usize = 256;
 pub(crate) enum Verdict {
     /// It is refused as wrong.
     Wrong,
+    /// The same, and it closes its address: the next ones wait.
+    Closing,
     /// Its sender has to wait.
     Wait(Duration),
 }
@@ -28,6 +32,24 @@ pub(crate) enum Verdict {
 /// Senders of wrong tokens. The lock is held for one look through the table.
 #[derive(Debug, Default)]
 pub(crate) struct WrongTokens(Mutex<Vec<Sender>>);
+
+/// Which closings of addresses are told: one in ten seconds.
+#[derive(Debug, Default)]
+pub(crate) struct Closed(Mutex<(Option<Duration>, u64)>);
+
+impl Closed {
+    /// An address was closed. How many were not told since the last that was; `None` where this one is not told either.
+    pub(crate) fn may_tell(&self, now: Duration) -> Option<u64> {
+        let mut closed = self.0.lock();
+        let (told, untold) = &mut *closed;
+        if told.is_some_and(|told| now.saturating_sub(told) < TOLD_EVERY) {
+            *untold += 1;
+            return None;
+        }
+        *told = Some(now);
+        Some(std::mem::take(untold))
+    }
+}
 
 #[derive(Debug)]
 struct Sender {
@@ -72,6 +94,7 @@ impl Sender {
         self.count += 1;
         if self.count >= WRONG_MAX {
             self.closed_until = Some(now + SPAN);
+            return Verdict::Closing;
         }
         Verdict::Wrong
     }
@@ -104,16 +127,26 @@ mod tests {
     fn the_eleventh_within_a_minute_waits_until_a_minute_after_the_tenth() {
         let wrong = WrongTokens::default();
         let note = |of: &str, second: u32| wrong.note(address(of), SECOND * second).0;
-        for second in 0..10 {
+        for second in 0..9 {
             assert_eq!(note("192.0.2.1", second), Verdict::Wrong);
         }
+        assert_eq!(note("192.0.2.1", 9), Verdict::Closing);
         assert_eq!(note("192.0.2.1", 10), Verdict::Wait(SECOND * 59));
         assert_eq!(note("192.0.2.1", 68), Verdict::Wait(SECOND), "waiting does not make it longer");
         assert_eq!(note("192.0.2.2", 10), Verdict::Wrong, "another address");
-        for second in 69..79 {
+        for second in 69..78 {
             assert_eq!(note("192.0.2.1", second), Verdict::Wrong, "it counts anew");
         }
+        assert_eq!(note("192.0.2.1", 78), Verdict::Closing);
         assert_eq!(note("192.0.2.1", 79), Verdict::Wait(SECOND * 59));
+    }
+
+    #[test]
+    fn closings_are_told_once_in_ten_seconds_with_a_count() {
+        let closed = Closed::default();
+        for (second, told) in [(1, Some(0)), (2, None), (10, None), (11, Some(2)), (21, Some(0))] {
+            assert_eq!(closed.may_tell(SECOND * second), told, "{second}");
+        }
     }
 
     #[test]

@@ -54,6 +54,17 @@ pub enum StaleReason {
 }
 
 impl StaleReason {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::OriginDead,
+        Self::OriginDown,
+        Self::StaleIfError,
+        Self::StillFresh,
+        Self::WhileRevalidate,
+        Self::SoftPurged,
+        Self::MaxStale,
+    ];
+
     /// The fixed word for Cache-Status, logs and metrics.
     pub const fn token(self) -> &'static str {
         match self {

@@ -7,7 +7,7 @@
 //! Every key is declared once, in `sections/`, by the `section!` macro: name, type, unit, default, sentence and
 //! reason. The reader, the nearest-name hints, [`reference_markdown`] and [`json_schema`] all come from there.
 //! The modules in their order: `document` (TOML to nodes that know their place), `schema` and `value` (nodes to
-//! values), `sections` (the keys), `checks` (what only the whole config can tell).
+//! values), `sections` (the keys), `checks` (what only the whole config can tell), `told` (what of the text is kept).
 //! Deliberately absent: reading anything but the file itself and what kind of thing it names, and any type of the
 //! crates that the settings are for: the binary maps one to the other.
 
@@ -19,6 +19,7 @@ mod problem;
 mod reading;
 mod schema;
 mod sections;
+mod told;
 mod value;
 
 pub use flags::Flags;
@@ -39,6 +40,7 @@ pub use sections::fragments::Fragments;
 pub use sections::health::Health;
 pub use sections::key::{KeySettings, QueryParts, TRACKING_PARAMETERS};
 pub use sections::limits::Limits;
+pub use sections::live::Live;
 pub use sections::log::Log;
 pub use sections::memcached::{Memcached, RemoteServerEntry};
 pub use sections::origin::Origin;
@@ -56,6 +58,8 @@ pub use sections::store::{DEFAULT_STORE, Store};
 pub use sections::tags::TagFields;
 pub use sections::values::ValueSettings;
 pub use sections::versions::{VersionPlace, Versions, VersionsSetting};
+pub use told::difference::{DIFF_LINES_MAX, DiffKind, DiffLine, Difference};
+pub use told::{ConfigText, RulePlace, SitePlace};
 pub use value::absent_status::AbsentStatus;
 pub use value::certified::CertifiedName;
 pub use value::cidr::Cidr;
@@ -69,7 +73,7 @@ pub use value::lifetimes::Lifetimes;
 pub use value::matching::ValueMatch;
 pub use value::media::{BareMediaType, MediaPattern, MediaType};
 pub use value::mode::FileMode;
-pub use value::name::{CookieName, MemberName, Name, ParameterName, RedisName, RuleName};
+pub use value::name::{CookieName, HiddenParameter, MemberName, Name, ParameterName, RedisName, RuleName};
 pub use value::name_server::NameServer;
 pub use value::path::{AccessLog, Directory, ExistingFile};
 pub use value::percent::Percent;
@@ -91,8 +95,8 @@ pub use value::target::TargetField;
 pub use value::value_key::{ValueKey, ValueKeyPart};
 pub use value::version_key::VersionKey;
 pub use value::words::{
-    AssembleMode, Balance, CacheMode, Cookies, Escape, HeadMode, Ignored, Invalidate, Layout, LogFormat,
-    OnError, Protocol, RecordCoding, RequestDirectives, Ring, SetCookie, ValueFormat,
+    AssembleMode, Balance, CacheMode, ClientAddresses, Cookies, Escape, HeadMode, Ignored, Invalidate,
+    Layout, LogFormat, OnError, Protocol, RecordCoding, RequestDirectives, Ring, SetCookie, ValueFormat,
 };
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use crate::schema::Section;
 use crate::sections::config::Config;
 use crate::sections::places_of;
 use crate::sections::store::{DEFAULT_STORE, Store};
+use crate::told::ConfigText;
 use crate::value::name::Name;
 
 /// The longest config, in bytes.
@@ -29,6 +30,8 @@ pub struct Checked {
     pub warnings: Vec<Problem>,
     /// What holds and may surprise, though nothing is wrong with it, in the order of the file: for `larder check`.
     pub notes: Vec<Problem>,
+    /// What it was read from, without secrets.
+    pub text: ConfigText,
 }
 
 /// Reads and checks a file. Relative paths in it start at its directory.
@@ -45,23 +48,29 @@ pub fn load(path: &Path) -> Result<Checked, Errors> {
 /// As [`load`].
 pub fn load_with(path: &Path, flags: &Flags) -> Result<Checked, Errors> {
     let name = path.display().to_string();
-    let refuse = |found: String| Errors(vec![Problem::of_file(&name, found)]);
+    let text = read(path, &name)?;
+    let base_dir = path.parent().unwrap_or(Path::new(""));
+    let checked = parse_with(&text, &name, base_dir, flags)?;
+    Ok(Checked { text: checked.text.read_from(path.to_owned(), flags.clone()), ..checked })
+}
+
+/// The text of a file, which is called `name` in messages.
+///
+/// # Errors
+/// Why it cannot be read.
+pub(crate) fn read(path: &Path, name: &str) -> Result<String, Errors> {
+    let refuse = |found: String| Errors(vec![Problem::of_file(name, found)]);
     let mut bytes = Vec::new();
     File::open(path)
         .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
         .map_err(|error| refuse(format!("cannot be read: {error}")))?;
-    let text = match str::from_utf8(&bytes) {
-        Ok(text) => text,
-        Err(error) => {
-            let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
-            let valid = String::from_utf8_lossy(valid);
-            let (line, column) = Source::new(&name, &valid).position(valid.len());
-            let problem = Problem::of_file(&name, "not UTF-8, which TOML has to be");
-            return Err(Errors(vec![Problem { line, column, ..problem }]));
-        }
-    };
-    let base_dir = path.parent().unwrap_or(Path::new(""));
-    parse_with(text, &name, base_dir, flags)
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
+        let valid = String::from_utf8_lossy(valid);
+        let (line, column) = Source::new(name, &valid).position(valid.len());
+        let problem = Problem::of_file(name, "not UTF-8, which TOML has to be");
+        Errors(vec![Problem { line, column, ..problem }])
+    })
 }
 
 /// Checks a text. `file_name` is for messages; relative paths start at `base_dir`.
@@ -85,7 +94,7 @@ pub fn parse_with(text: &str, file_name: &str, base_dir: &Path, flags: &Flags) -
     match document::parse(text) {
         Ok(mut document) => {
             flags.apply(&mut document);
-            check(&document, reading)
+            check(&document, reading, Some((file_name, text)))
         }
         Err(errors) => {
             let problems = errors
@@ -103,20 +112,27 @@ pub fn parse_with(text: &str, file_name: &str, base_dir: &Path, flags: &Flags) -
 pub fn accelerate(origin: &str, flags: &Flags) -> Result<Checked, Errors> {
     let mut document = flags::document_for(origin, flags);
     flags.apply(&mut document);
-    check(&document, Reading::new(Source::new("", ""), Path::new(""), places_of))
+    check(&document, Reading::new(Source::new("", ""), Path::new(""), places_of), None)
 }
 
-fn check(document: &Table, mut reading: Reading<'_>) -> Result<Checked, Errors> {
+fn check(
+    document: &Table,
+    mut reading: Reading<'_>,
+    source: Option<(&str, &str)>,
+) -> Result<Checked, Errors> {
     reading.unknown_keys::<Config>(document, &At::Top);
     let mut config = Config::read_keys(document, &At::Top, &mut reading);
     if !reading.errors.is_empty() {
         return Err(Errors(in_order(reading.errors)));
     }
+    let hidden = std::mem::take(&mut reading.hidden);
+    let text = source.map(|source| ConfigText::of(source, (document, &config), hidden));
     let default_store = Name::declared(DEFAULT_STORE);
     if config.store(&default_store).is_none() {
         config.stores.push((default_store, Store::default()));
     }
-    Ok(Checked { config, warnings: in_order(reading.warnings), notes: in_order(reading.notes) })
+    let (warnings, notes) = (in_order(reading.warnings), in_order(reading.notes));
+    Ok(Checked { config, warnings, notes, text: text.unwrap_or_default() })
 }
 
 fn in_order(mut problems: Vec<Problem>) -> Vec<Problem> {

@@ -11,9 +11,12 @@ use crate::document::source::{Source, shorten};
 use crate::document::{Node, Position, Table, Value};
 use crate::problem::Problem;
 use crate::schema::{Fallback, Section, Setting};
+use crate::told::mask::{Hidden, MASK};
 
 /// A name this much longer than any key is not compared with them.
 const NAME_BYTES_MAX: usize = 64;
+/// A text of this length that may be a secret is no common word.
+const LONG_BYTES: usize = 16;
 
 /// Where in the document the walk is: a list through the callers' frames.
 #[derive(Clone, Copy)]
@@ -56,11 +59,14 @@ pub(crate) struct Reading<'a> {
     pub(crate) warnings: Vec<Problem>,
     /// What holds and may surprise, where nothing is wrong.
     pub(crate) notes: Vec<Problem>,
+    /// What of the text is not to be shown.
+    pub(crate) hidden: Vec<Hidden>,
 }
 
 impl<'a> Reading<'a> {
     pub(crate) fn new(source: Source<'a>, base_dir: &'a Path, places_of: PlacesOf) -> Self {
-        Self { source, base_dir, places_of, errors: Vec::new(), warnings: Vec::new(), notes: Vec::new() }
+        let (errors, warnings, notes, hidden) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { source, base_dir, places_of, errors, warnings, notes, hidden }
     }
 
     /// A walk whose problems are not shown.
@@ -75,6 +81,25 @@ impl<'a> Reading<'a> {
             Position::Flag(flag) => ("", (0, 0), (*flag).to_owned()),
         };
         Problem { file: file.to_owned(), line, column, key, found: found.into(), expected: None, hint: None }
+    }
+
+    /// The value of `node` has a secret: `shown` stands between quotes in its place, and none of `forms` anywhere.
+    pub(crate) fn hide(&mut self, node: &Node, shown: String, forms: Vec<String>) {
+        self.hidden.extend(Hidden::at(&node.place, shown, forms));
+    }
+
+    /// The same for each text in `node`.
+    pub(crate) fn hide_texts(&mut self, node: &Node) {
+        match &node.value {
+            Value::Text(text) => {
+                // A short one may well be a common word.
+                let forms = if text.len() >= LONG_BYTES { vec![text.clone()] } else { Vec::new() };
+                self.hide(node, MASK.to_owned(), forms);
+            }
+            Value::List(items) => items.iter().for_each(|item| self.hide_texts(item)),
+            Value::Table(table) => table.entries.iter().for_each(|entry| self.hide_texts(&entry.node)),
+            Value::Integer(_) | Value::Boolean(_) | Value::Other => {}
+        }
     }
 
     pub(crate) fn refuse(&mut self, problem: Problem) {

@@ -116,7 +116,7 @@ impl Refusal {
     }
 
     /// All tokens, in the order of [`Refusal::index`].
-    pub(crate) const TOKENS: [&'static str; 20] = [
+    pub const TOKENS: [&'static str; 20] = [
         "request-line",
         "version",
         "method",

@@ -8,7 +8,7 @@
 //! Deliberately absent: verbosity levels and targets. What belongs to one exchange is in the access log.
 
 use std::collections::HashMap;
-use std::fmt::{self, Display, Write as _};
+use std::fmt::{self, Display};
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,13 +16,18 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 
 use larder_http::time::{Clock, Now};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
+mod line;
 mod panics;
+mod said;
 #[cfg(test)]
 mod tests;
 mod writer;
 
+pub use line::Level;
+use line::line;
+pub use said::Said;
 use writer::{DiagnosticsWriter, EVERY, Line};
 
 use crate::error::ObserveError;
@@ -33,21 +38,8 @@ use crate::family;
 const THINGS_MAX: usize = 1024;
 /// Lines that may wait for stderr.
 const QUEUE_LINES: usize = 256;
-/// A message's length in bytes before escaping; the rest is cut.
-const MESSAGE_BYTES_MAX: usize = 2048;
 /// The length in bytes of a text that has a form of its own; the rest is cut at the end of a line.
 const TEXT_BYTES_MAX: usize = 256 * 1024;
-
-/// How bad it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// News.
-    Info,
-    /// Something is not as it should be; larder goes on.
-    Warning,
-    /// Something that was asked for does not work.
-    Error,
-}
 
 /// The messages' way out. Clones share it.
 #[derive(Clone)]
@@ -59,9 +51,14 @@ struct Shared {
     clock: Clock,
     lines: Option<SyncSender<Line>>,
     things: Mutex<Things>,
+    /// Hears what is said.
+    hearer: RwLock<Option<Hearer>>,
     /// Messages that were not written, since the start.
     dropped: Arc<AtomicU64>,
 }
+
+/// What is called with each message, on the thread that writes it.
+type Hearer = Box<dyn Fn(&Said) + Send + Sync>;
 
 /// What was said lately; the lock is held for a look-up, never while writing.
 #[derive(Default)]
@@ -94,13 +91,24 @@ impl Diagnostics {
         let (lines, received) = sync_channel(QUEUE_LINES);
         let dropped = Arc::new(AtomicU64::new(0));
         let writer = DiagnosticsWriter::new(received, sink, Arc::clone(&dropped));
-        let shared = Arc::new(Shared { clock, lines: Some(lines), things: Mutex::default(), dropped });
+        let shared = Arc::new(Shared {
+            clock,
+            lines: Some(lines),
+            things: Mutex::default(),
+            hearer: RwLock::default(),
+            dropped,
+        });
         let weak = Arc::downgrade(&shared);
         let body = move || {
-            writer.run(|| match weak.upgrade() {
-                Some(shared) => shared.overdue(),
-                None => Vec::new(),
-            });
+            let overdue = || weak.upgrade().map_or_else(Vec::new, |shared| shared.overdue());
+            let hear = |said: &Said| {
+                if let Some(shared) = weak.upgrade()
+                    && let Some(hearer) = &*shared.hearer.read()
+                {
+                    hearer(said);
+                }
+            };
+            writer.run(overdue, hear);
         };
         match std::thread::Builder::new().name("diagnostics".into()).spawn(body) {
             Ok(_) => Ok(Self { shared }),
@@ -111,7 +119,14 @@ impl Diagnostics {
     /// Messages to nowhere, for tests and tools.
     pub fn silent() -> Self {
         let (clock, dropped) = (Clock::default(), Arc::default());
-        Self { shared: Arc::new(Shared { clock, lines: None, things: Mutex::default(), dropped }) }
+        let (things, hearer) = (Mutex::default(), RwLock::default());
+        Self { shared: Arc::new(Shared { clock, lines: None, things, hearer, dropped }) }
+    }
+
+    /// Calls `hearer` with each message from now on that [`Diagnostics::say`] does not leave out, in place of an earlier hearer. It is called
+    /// on the thread that writes messages, before the message is written; with a stuck stderr it is not called any more.
+    pub fn hear(&self, hearer: impl Fn(&Said) + Send + Sync + 'static) {
+        *self.shared.hearer.write() = Some(Box::new(hearer));
     }
 
     /// News; see [`Diagnostics::say`].
@@ -136,12 +151,13 @@ impl Diagnostics {
         let Some(left_out) = self.shared.may_say(kind, subject) else {
             return;
         };
-        self.shared.send(line(level, &message, left_out));
+        let at = self.shared.clock.now().wall;
+        self.shared.send(Line::Said(Said::new((level, kind, subject), at, &message, left_out)));
     }
 
     /// Says `message` each time, however soon it comes again: the answer to what an operator did.
     pub fn tell(&self, level: Level, message: impl Display) {
-        self.shared.send(line(level, &message, 0));
+        self.shared.send(Line::Text(line(level, &message, 0)));
     }
 
     /// Prints a text of larder's own as it is: of several lines, or in a form of its own. What peers or files say in it has
@@ -157,7 +173,7 @@ impl Diagnostics {
         if !text.ends_with('\n') {
             text.push('\n');
         }
-        self.shared.send(text);
+        self.shared.send(Line::Text(text));
     }
 
     /// Messages that were not written: there was no room in the queue, or stderr failed.
@@ -230,8 +246,8 @@ impl Shared {
         }
     }
 
-    fn send(&self, line: String) {
-        let sent = self.lines.as_ref().is_none_or(|lines| lines.try_send(Line::Text(line)).is_ok());
+    fn send(&self, line: Line) {
+        let sent = self.lines.as_ref().is_none_or(|lines| lines.try_send(line).is_ok());
         if !sent {
             self.dropped.fetch_add(1, Ordering::Relaxed);
             // A panic may be told from within the lock.
@@ -271,43 +287,5 @@ impl Things {
             self.swept = Some(now);
             self.known.retain(|_, thing| thing.left_out > 0 || now.since(&thing.said) < EVERY);
         }
-    }
-}
-
-fn line(level: Level, message: &dyn Display, left_out: u64) -> String {
-    let mut text = Bounded(String::from("larder: "));
-    text.0.push_str(match level {
-        Level::Info => "",
-        Level::Warning => "warning: ",
-        Level::Error => "error: ",
-    });
-    let cut = write!(text, "{message}").is_err();
-    let mut text = text.0;
-    if cut {
-        text.push_str("...");
-    }
-    if left_out > 0 {
-        let _ = write!(text, " ({left_out} more since it was last said)");
-    }
-    text.push('\n');
-    text
-}
-
-/// Takes text up to the limit, with controls escaped.
-struct Bounded(String);
-
-impl fmt::Write for Bounded {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        for c in text.chars() {
-            if self.0.len() >= MESSAGE_BYTES_MAX {
-                return Err(fmt::Error);
-            }
-            if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') {
-                write!(self.0, "\\u{{{:x}}}", u32::from(c))?;
-            } else {
-                self.0.push(c);
-            }
-        }
-        Ok(())
     }
 }

@@ -37,7 +37,7 @@ pub use access_log::{
     AccessLog, AccessLogOptions, Ending, Format, LogLine, LogRecord, LogTarget, LoggedRule, PageEnding, Text,
 };
 pub use assembly::{AssemblySnapshot, PageHow};
-pub use diagnostics::{Diagnostics, Level};
+pub use diagnostics::{Diagnostics, Level, Said};
 pub use error::ObserveError;
 pub use exposition::{Exposition, Samples, Value};
 pub use family::{Family, Kind};

@@ -30,6 +30,17 @@ pub(crate) enum Before {
 }
 
 impl Before {
+    /// One of each word, in the order of [`Label::TOKENS`].
+    pub(crate) const EACH: [Self; 7] = [
+        Self::New,
+        Self::Evicted,
+        Self::Idle,
+        Self::Purged,
+        Self::Invalidated,
+        Self::NotStored(NotStored::NoRoom),
+        Self::Unknown,
+    ];
+
     /// What is known of a URL at `now`, which is monotonic, and how long ago it happened, to the minute.
     pub(crate) fn of(fates: &Fates, key: &CacheKey, now: Duration) -> (Self, Option<Duration>) {
         fates.tell_time(now);

@@ -12,6 +12,9 @@ pub(crate) const ELSEWHERE: &str = "elsewhere";
 /// The word for a validation of what is stored because this larder has no lease of its fleet.
 pub(crate) const NO_LEASE: &str = "no-lease";
 
+/// The word for a request that has waited `collapse_wait` for another's fetch, and then went alone.
+pub(crate) const COLLAPSE_WAIT: &str = "collapse-wait";
+
 /// The word for a page that was put together of a template and its fragments.
 pub(crate) const ASSEMBLED: &str = "assembled";
 

@@ -32,6 +32,7 @@ mod forward;
 pub mod fuzzing;
 #[cfg(feature = "fuzzing")]
 mod fuzzing_decoding;
+mod help;
 mod invalidation;
 mod key;
 mod labels;
@@ -59,6 +60,7 @@ mod testing;
 mod testing_proxy;
 mod uses;
 mod versions;
+mod words;
 mod worker;
 mod worker_plan;
 
@@ -69,4 +71,5 @@ pub use larder_cache::purge::Scope;
 pub use plan::{Plan, PlanError};
 pub use proxy::{Gauges, Proxy};
 pub use service::ProxyService;
+pub use words::{Word, Words, words};
 pub use worker::{Prepared, Worker};

@@ -37,6 +37,22 @@ pub enum TlsFailure {
 }
 
 impl TlsFailure {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::Untrusted,
+        Self::Name,
+        Self::Expired,
+        Self::NotYetValid,
+        Self::Certificate,
+        Self::Protocol,
+        Self::Cipher,
+        Self::Alpn,
+        Self::ClientCertificate,
+        Self::Refused,
+        Self::Closed,
+        Self::Other,
+    ];
+
     /// The fixed word.
     pub const fn token(self) -> &'static str {
         match self {

@@ -24,8 +24,9 @@ use larder_store::{MemoryStoreSettings, Store};
 mod assembly;
 pub(crate) mod fleet;
 mod listener;
+pub(crate) mod live;
 mod matching;
-mod member;
+pub(crate) mod member;
 mod origin;
 mod policy;
 mod records;
@@ -316,7 +317,7 @@ impl Wiring {
         origins: &[&str],
         draft: &Draft,
     ) -> SiteSettings {
-        let name: Arc<str> = site.hosts.first().map_or("*", |host| host.as_str()).into();
+        let name: Arc<str> = site.label().into();
         let site_fields = SiteFields::by(config, site);
         let resolved = |rule: Option<(&larder_config::Rule, String)>| {
             let own = rule.as_ref().map(|(rule, _)| &rule.settings);

@@ -40,6 +40,8 @@ pub(crate) enum Deed {
     Latency,
     Top,
     Breakdown,
+    About,
+    Config,
     Purge(PurgeApi),
 }
 

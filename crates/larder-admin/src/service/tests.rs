@@ -82,6 +82,14 @@ impl Larder for Running {
         Box::pin(std::future::ready(made))
     }
 
+    fn about(&self, may_change: bool) -> Bytes {
+        format!("{{\"may_change\": {may_change}}}").into()
+    }
+
+    fn config(&self) -> Answering<Bytes> {
+        Box::pin(std::future::ready(Ok("{\"file\": null}".into())))
+    }
+
     fn fleet(&self) -> Option<Bytes> {
         None
     }
@@ -182,6 +190,9 @@ fn each_request_gets_the_answer_of_its_endpoint() {
             "larder_build_info",
         ),
         ("GET", "127.0.0.1:8081", "/stats", 200, "application/json", "\"version\": \"1.2.3\""),
+        ("GET", "127.0.0.1:8081", "/api/v1/about", 200, "application/json", "{\"may_change\": true}"),
+        ("GET", "127.0.0.1:8081", "/api/v1/config", 200, "application/json", "{\"file\": null}"),
+        ("GET", "127.0.0.1:8081", "/api/v1/config?x=1", 400, "application/json", "\"parameter\""),
         ("GET", "127.0.0.1:8081", "/explain?url=http://a/", 200, "application/json", "[\"GET\"]"),
         ("GET", "127.0.0.1:8081", "/explain?url=x%22", 422, "application/json", "\\\"x\\\"\\\" is none"),
         ("GET", "127.0.0.1:8081", "/explain", 400, "application/json", "\"query\""),

@@ -101,6 +101,9 @@ impl<K: TextSetting + Clone + Eq + Hash, V: Setting> Setting for Vec<(K, V)> {
                         let problem = reading.problem(&entry.place, &here, said);
                         reading.refuse(problem);
                     } else if let Some(value) = value {
+                        if key.hides_value() {
+                            reading.hide_texts(&entry.node);
+                        }
                         pairs.push((key, value));
                     }
                 }

@@ -43,6 +43,11 @@ pub(crate) trait TextSetting: Sized {
     /// # Errors
     /// A hint, where there is one.
     fn from_text(text: &str) -> Result<Self, Option<String>>;
+
+    /// Whether, where this is the name of a value, that value is not to be shown.
+    fn hides_value(&self) -> bool {
+        false
+    }
 }
 
 impl<T: TextSetting> Setting for T {

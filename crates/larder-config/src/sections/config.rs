@@ -8,6 +8,7 @@ use crate::sections::admin::AdminSettings;
 use crate::sections::defaults::Defaults;
 use crate::sections::fleet::Fleet;
 use crate::sections::limits::Limits;
+use crate::sections::live::Live;
 use crate::sections::log::Log;
 use crate::sections::origin::Origin;
 use crate::sections::purge::PurgeSetting;
@@ -42,6 +43,9 @@ section! {
         /// The access log.
         log: Log,
             why "Off unless asked for.";
+        /// What the admin address remembers and shows.
+        live: Live,
+            why "Each key has its own reason.";
         /// What one client may cost.
         limits: Limits,
             why "Each key has its own reason.";

@@ -13,6 +13,7 @@ pub(crate) mod fragments;
 pub(crate) mod health;
 pub(crate) mod key;
 pub(crate) mod limits;
+pub(crate) mod live;
 pub(crate) mod log;
 pub(crate) mod memcached;
 pub(crate) mod origin;

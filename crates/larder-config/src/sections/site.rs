@@ -39,6 +39,11 @@ section! {
 }
 
 impl Site {
+    /// What it is called where sites are told apart: its first host, or `*`.
+    pub fn label(&self) -> &str {
+        self.hosts.first().map_or("*", HostPattern::as_str)
+    }
+
     /// What its rules are called, in their order: no two alike.
     pub fn labels(&self) -> Vec<String> {
         let mut labels: Vec<String> = Vec::with_capacity(self.rules.len());

@@ -9,6 +9,7 @@ mod errors;
 mod files;
 mod flags;
 mod fragments;
+mod live;
 mod origins;
 mod properties;
 mod purges;
@@ -16,6 +17,7 @@ mod redis;
 mod rules;
 mod settings;
 mod stores;
+mod told;
 mod values;
 mod versions;
 

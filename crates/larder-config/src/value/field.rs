@@ -7,6 +7,7 @@ use http::{HeaderName, HeaderValue};
 use larder_http::connection::is_connection_level;
 
 use crate::schema::{Text, TextSetting};
+use crate::told::mask::sounds_secret;
 
 /// The longest value that may be set, in bytes.
 const VALUE_BYTES_MAX: usize = 8192;
@@ -30,6 +31,10 @@ impl TextSetting for HeaderName {
             }
             _ => Ok(name),
         }
+    }
+
+    fn hides_value(&self) -> bool {
+        sounds_secret(self.as_str())
     }
 }
 

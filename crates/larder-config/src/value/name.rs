@@ -3,9 +3,13 @@
 use std::fmt;
 
 use crate::schema::{Text, TextSetting};
+use crate::told::mask::sounds_secret;
 
 macro_rules! name {
     ($(#[doc = $about:expr])+ $name:ident, $text:expr, $parse:expr) => {
+        name! { $(#[doc = $about])+ $name, $text, $parse, |_: &str| false }
+    };
+    ($(#[doc = $about:expr])+ $name:ident, $text:expr, $parse:expr, $hides:expr) => {
         $(#[doc = $about])+
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(String);
@@ -29,6 +33,11 @@ macro_rules! name {
             fn from_text(text: &str) -> Result<Self, Option<String>> {
                 let check: fn(&str) -> Result<(), Option<String>> = $parse;
                 check(text).map(|()| Self(text.to_owned()))
+            }
+
+            fn hides_value(&self) -> bool {
+                let hides: fn(&str) -> bool = $hides;
+                hides(self.as_str())
             }
         }
     };
@@ -111,13 +120,41 @@ name! {
         about: "Letters, digits and ``!#$%&'*+-.^_`|~``. Letter case matters.",
         pattern: Some("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"),
     },
-    |text| is_cookie_name(text).then_some(()).ok_or(None)
+    |text| is_cookie_name(text).then_some(()).ok_or(None),
+    sounds_secret
 }
 
 /// Whether a cookie may have this name: a token (RFC 6265 4.1.1) of at most 256 bytes.
 pub(crate) fn is_cookie_name(text: &str) -> bool {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     (1..=256).contains(&text.len()) && text.bytes().all(is_token)
+}
+
+name! {
+    /// The name of a parameter whose value is not shown, as it is behind percent-encoding; a `*` at an end stands for anything.
+    HiddenParameter,
+    Text {
+        noun: "a parameter's name",
+        examples: r#""token", "*_key""#,
+        about: "1 to 128 bytes, as the name is behind percent-encoding. A `*` at its beginning or its end stands for anything. \
+                Letter case does not count.",
+        pattern: Some("^[*]?[^*?&=#;%]*[*]?$"),
+    },
+    is_hidden_parameter
+}
+
+fn is_hidden_parameter(text: &str) -> Result<(), Option<String>> {
+    if !(1..=128).contains(&text.len()) || text.trim() != text || text.contains(char::is_control) {
+        return Err(None);
+    }
+    if text.contains(['&', '=', '#', ';', '%']) {
+        return Err(Some("a name as it is behind percent-encoding, without its value".to_owned()));
+    }
+    let inner = text.strip_prefix('*').unwrap_or(text);
+    match inner.strip_suffix('*').unwrap_or(inner).contains(['*', '?']) {
+        true => Err(Some("a `*` stands at an end, and there is no `?`".to_owned())),
+        false => Ok(()),
+    }
 }
 
 name! {
@@ -136,5 +173,6 @@ name! {
             return Err(Some("a name as it stands in the query, escaped".to_owned()));
         }
         (1..=1024).contains(&text.len()).then_some(()).ok_or(None)
-    }
+    },
+    sounds_secret
 }

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use crate::document::{Node, Value};
 use crate::reading::{At, Reading};
 use crate::schema::{Setting, Shape, Text};
+use crate::told::mask::MASK;
 
 /// Redis's own port.
 const DEFAULT_PORT: u16 = 6379;
@@ -73,7 +74,11 @@ impl Setting for RedisUrl {
     fn read(node: &Node, at: &At<'_>, reading: &mut Reading<'_>) -> Option<Self> {
         let (found, hint) = match &node.value {
             Value::Text(text) => match parse(text) {
-                Ok(url) => return Some(url),
+                Ok(url) => {
+                    let (shown, forms) = shown(text, &url);
+                    reading.hide(node, shown, forms);
+                    return Some(url);
+                }
                 Err(hint) => ("another text".to_owned(), hint),
             },
             Value::List(_) => ("a list".to_owned(), ONE_SERVER),
@@ -84,6 +89,35 @@ impl Setting for RedisUrl {
         reading.refuse(problem);
         None
     }
+}
+
+/// A good URL without its login, and the password as it may stand elsewhere.
+fn shown(text: &str, url: &RedisUrl) -> (String, Vec<String>) {
+    let mut forms: Vec<_> = url.password.clone().into_iter().collect();
+    let shown = match (text.split_once("://"), text.split_once('?')) {
+        (Some((scheme, rest)), _) if !scheme.contains("unix") => {
+            let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            match authority.rsplit_once('@') {
+                None => text.to_owned(),
+                Some((login, server)) => {
+                    forms.extend(login.split_once(':').map(|(_, password)| password.to_owned()));
+                    format!("{scheme}://{MASK}@{server}{path}")
+                }
+            }
+        }
+        (_, Some((path, query))) => {
+            let parts = query.split('&').map(|part| match part.split_once('=') {
+                Some((name @ ("user" | "pass"), value)) => {
+                    forms.extend((name == "pass").then(|| value.to_owned()));
+                    format!("{name}={MASK}")
+                }
+                _ => part.to_owned(),
+            });
+            format!("{path}?{}", parts.collect::<Vec<_>>().join("&"))
+        }
+        (_, None) => text.to_owned(),
+    };
+    (shown, forms)
 }
 
 /// Reads a URL.

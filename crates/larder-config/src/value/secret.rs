@@ -5,6 +5,7 @@ use std::fmt;
 use crate::document::{Node, Value};
 use crate::reading::{At, Reading};
 use crate::schema::{Setting, Shape, Text};
+use crate::told::mask::MASK;
 
 /// A secret of the config. `Debug` hides it.
 #[derive(Clone, PartialEq, Eq)]
@@ -46,6 +47,7 @@ impl Setting for Secret {
                 let fits =
                     (16..=512).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
                 if fits {
+                    reading.hide(node, MASK.to_owned(), vec![text.clone()]);
                     return Some(Self(text.clone()));
                 }
                 match text.len() {

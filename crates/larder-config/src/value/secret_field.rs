@@ -7,6 +7,7 @@ use http::HeaderName;
 use crate::document::{Node, Value};
 use crate::reading::{At, Reading};
 use crate::schema::{Setting, Shape, Text, TextSetting};
+use crate::told::mask::MASK;
 use crate::value::secret::Secret;
 
 /// A field whose value is a secret. `Debug` hides the value.
@@ -59,7 +60,11 @@ impl Setting for SecretField {
     fn read(node: &Node, at: &At<'_>, reading: &mut Reading<'_>) -> Option<Self> {
         let (found, hint) = match &node.value {
             Value::Text(text) => match from_text(text) {
-                Ok(field) => return Some(field),
+                Ok(field) => {
+                    let shown = format!("{}: {MASK}", field.name);
+                    reading.hide(node, shown, vec![field.value.expose().to_owned()]);
+                    return Some(field);
+                }
                 Err(refused) => refused,
             },
             _ => ("something else".to_owned(), None),

@@ -200,6 +200,20 @@ impl Ignored {
 }
 
 words! {
+    /// What is shown of clients' addresses.
+    #[derive(Default)]
+    pub enum ClientAddresses {
+        /// The network.
+        #[default]
+        Masked = "masked",
+        /// The whole address.
+        Full = "full",
+        /// Nothing.
+        Off = "off",
+    }
+}
+
+words! {
     /// How a line of the access log looks.
     #[derive(Default)]
     pub enum LogFormat {

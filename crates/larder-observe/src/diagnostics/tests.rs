@@ -1,6 +1,7 @@
 //! Of the messages.
 #![allow(clippy::unwrap_used)]
 
+use super::line::MESSAGE_BYTES_MAX;
 use super::*;
 
 #[derive(Clone, Default)]
@@ -160,4 +161,24 @@ fn a_panic_is_a_message_and_waits_for_nobody() {
     let text = String::from_utf8(sink.0.lock().clone()).unwrap();
     assert!(text.starts_with("larder: error: thread odd panicked at "), "{text}");
     assert!(text.lines().next().unwrap().ends_with(": of a test"), "{text}");
+}
+
+#[test]
+fn what_is_said_is_heard_once_and_without_its_level() {
+    let (heard, clock) = (Arc::new(Mutex::new(Vec::new())), Clock::default());
+    let diagnostics = Diagnostics::to(clock.clone(), Sink::default()).unwrap();
+    let hearer = Arc::clone(&heard);
+    diagnostics.hear(move |said| {
+        hearer.lock().push((said.level, said.kind, said.subject.to_string(), said.message().to_owned()));
+    });
+    (0..3).for_each(|_| diagnostics.warn("origin", "app", "app: a\nb"));
+    diagnostics.tell(Level::Error, "for the terminal");
+    diagnostics.print("as it is");
+    clock.advance(EVERY);
+    diagnostics.warn("origin", "app", "app: a\nb");
+    assert!(diagnostics.flush(LIMIT));
+    let heard = heard.lock().clone();
+    let expected = ["app: a\\u{a}b", "app: a\\u{a}b (2 more since it was last said)"];
+    let expected = expected.map(|text| (Level::Warning, "origin", "app".to_owned(), text.to_owned()));
+    assert_eq!(heard, expected);
 }

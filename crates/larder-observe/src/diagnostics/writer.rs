@@ -7,12 +7,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
+use super::said::Said;
+
 /// The same thing is said at most once per this time.
 pub(super) const EVERY: Duration = Duration::from_secs(10);
 
 /// What waits to be written.
 pub(super) enum Line {
     Text(String),
+    /// Somebody may want to hear it.
+    Said(Said),
     /// Asks for a sign once all before it is written.
     Flush(SyncSender<()>),
 }
@@ -31,14 +35,19 @@ impl<W: Write> DiagnosticsWriter<W> {
     }
 
     /// Writes until all senders are gone.
-    pub(super) fn run(mut self, overdue: impl Fn() -> Vec<String>) {
+    pub(super) fn run(mut self, overdue: impl Fn() -> Vec<String>, hear: impl Fn(&Said)) {
         let mut checked = Instant::now();
         loop {
             let next = self.lines.recv_timeout(EVERY.saturating_sub(checked.elapsed()));
-            if let Ok(Line::Text(text)) = &next {
-                self.write(text);
+            match &next {
+                Ok(Line::Text(text)) => self.write(text),
+                Ok(Line::Said(said)) => {
+                    hear(said);
+                    self.write(said.line());
+                }
+                Ok(Line::Flush(_)) | Err(_) => {}
             }
-            if !matches!(next, Ok(Line::Text(_))) || checked.elapsed() >= EVERY {
+            if !matches!(next, Ok(Line::Text(_) | Line::Said(_))) || checked.elapsed() >= EVERY {
                 checked = Instant::now();
                 overdue().iter().for_each(|text| self.write(text));
             }
@@ -48,7 +57,7 @@ impl<W: Write> DiagnosticsWriter<W> {
                     let _ = done.send(());
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
-                Ok(Line::Text(_)) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(Line::Text(_) | Line::Said(_)) | Err(RecvTimeoutError::Timeout) => {}
             }
         }
     }

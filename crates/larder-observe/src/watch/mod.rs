@@ -13,7 +13,9 @@ mod clients;
 mod event;
 mod history;
 mod json;
+mod message;
 mod redact;
+mod remembered;
 mod ring;
 mod sample;
 mod subscription;
@@ -44,11 +46,12 @@ pub use breakdown::{BREAKDOWN_BY_MAX, Breakdown, BreakdownQuestion, BreakdownRow
 pub use clients::Clients;
 pub use event::Event;
 pub use history::{
-    DeclaredFigure, FIGURES, FigureSource, LatencyAnswer, NotASpan, Reading, Remembered, SERIES_MAX,
-    SeriesAnswer, SeriesName, Span, scope_name,
+    DeclaredFigure, FIGURES, FigureSource, LatencyAnswer, NotASpan, Reading, SERIES_MAX, SeriesAnswer,
+    SeriesName, Span, scope_name,
 };
 pub use json::{SAMPLE_KEYS, SampleKey};
 pub use redact::Redact;
+pub use remembered::Remembered;
 pub use sample::{Sample, WatchSettings};
 pub use subscription::{Interest, Live, Subscription};
 pub use tables::{TableKind, TableWindow, Top, TopQuestion, TopRow};
@@ -132,14 +135,14 @@ impl Watch {
         }
     }
 
-    /// Changes what may be kept. Where that is another thing than before, what is remembered goes.
+    /// Changes what may be kept. Where that is another thing of exchanges than before, those that are remembered go.
     pub fn configure(&self, settings: WatchSettings) {
         let mut drain = self.drain.lock();
         let WatchSettings { history, memory_bytes, .. } = settings;
         if (drain.settings.history, drain.settings.memory_bytes) != (history, memory_bytes) {
             self.history.lock().limit(history, memory_bytes);
         }
-        if !drain.settings.shows_as(&settings) {
+        if drain.settings.keeps_another(&settings) {
             self.recent.lock().clear();
             self.tables.lock().clear();
         }
@@ -240,11 +243,6 @@ impl Watch {
         history.means(seconds).into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    /// How much is remembered over time.
-    pub fn remembered(&self) -> Remembered {
-        self.history.lock().remembered()
-    }
-
     /// From now on what is wanted, and events. Unless all are asked for, at most 100 samples per second; with it, the tap takes
     /// every exchange for as long as the subscription lives. Ticks begin with the last one that was made.
     ///
@@ -322,9 +320,9 @@ impl Watch {
         }
         let events = self.events.lock().bytes();
         out.family(&family::LIVE_BYTES).value(&[], self.recent.lock().bytes() + events);
-        let remembered = self.remembered();
+        let remembered = self.history.lock().remembered();
         out.family(&family::LIVE_SERIES).value(&[], remembered.series);
-        out.family(&family::LIVE_SERIES_FOLDED).value(&[], remembered.series_folded);
+        out.family(&family::LIVE_SERIES_FOLDED).value(&[], remembered.folded);
         out.family(&family::LIVE_HISTORY_BYTES).value(&[], remembered.bytes);
         self.tables.lock().expose(out);
         out.family(&family::LIVE_WAITING_BYTES).value(&[], self.waiting.load(Ordering::Relaxed));

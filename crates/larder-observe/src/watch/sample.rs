@@ -41,9 +41,9 @@ impl Default for WatchSettings {
 }
 
 impl WatchSettings {
-    /// Whether samples look the same under both.
-    pub(super) fn shows_as(&self, other: &Self) -> bool {
-        self.redact == other.redact && self.clients == other.clients
+    /// Whether another thing of exchanges may be kept.
+    pub(super) fn keeps_another(&self, other: &Self) -> bool {
+        (&self.redact, self.clients) != (&other.redact, other.clients)
     }
 }
 

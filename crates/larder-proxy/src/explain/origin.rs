@@ -10,7 +10,7 @@ use std::time::Duration;
 use http::{HeaderMap, Method};
 use larder_cache::directives::EffectiveDirectives;
 use larder_cache::explain::{LifetimeCandidate, lifetimes};
-use larder_cache::{ExchangeTimes, LifetimeSource, NotStorable, Storability, StoredHead, VaryNames};
+use larder_cache::{ExchangeTimes, LifetimeSource, Storability, StoredHead, VaryNames};
 use larder_http::body::Body;
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_http::message::{Peer, RequestHead};
@@ -28,6 +28,7 @@ use crate::detail::COOKIES_WITHHELD;
 use crate::facts;
 use crate::fetch::{self, ClientHop};
 use crate::forward;
+use crate::help::help;
 use crate::not_stored::NotStored;
 
 /// Who asks, as the origin is told: an address for documentation (RFC 5737). Applications treat their own machine
@@ -241,47 +242,5 @@ impl Walk<'_> {
             no_cache: EffectiveDirectives::read(fields, policy).said.no_cache.is_whole(),
         };
         freshness(&of, told, times.response, policy)
-    }
-}
-
-/// What the app or the config would have to say for such an answer to be stored, where that can be sensible.
-pub(super) const fn help(reason: NotStorable) -> Option<&'static str> {
-    match reason {
-        NotStorable::Method => Some("Ask with GET to see whether that is stored."),
-        NotStorable::PartialContent => Some("Ask without Range: larder answers ranges from the whole."),
-        NotStorable::RangeNotSatisfiable => Some("Ask for a range that lies within the content."),
-        NotStorable::RequestNoStore => {
-            Some("Leave no-store out of the request, or set request_directives = \"ignore\".")
-        }
-        NotStorable::MustUnderstand => {
-            Some("Leave must-understand out, or answer with a status of RFC 9110.")
-        }
-        NotStorable::NoStore => Some(
-            "Leave no-store out, or let CDN-Cache-Control say what holds here and Cache-Control what holds elsewhere.",
-        ),
-        NotStorable::Private => {
-            Some("Say public or s-maxage instead, if it really is the same for everybody.")
-        }
-        NotStorable::Authorization => {
-            Some("Say public, s-maxage or must-revalidate, if it is the same for all who may see it.")
-        }
-        NotStorable::SessionCookie => Some(
-            "Let the app say max-age; or name the cookie in harmless_cookies, put it into the key, or say cookies = \
-             \"ignore\" for these paths.",
-        ),
-        NotStorable::VaryAny => Some(
-            "Name in Vary the request fields that matter, and none that a proxy writes, such as X-Forwarded-For.",
-        ),
-        NotStorable::SetCookie => Some(
-            "Set the cookie elsewhere, or say max-age if all may have it; set_cookie = \"strip\" takes it out.",
-        ),
-        NotStorable::SetSessionCookie | NotStorable::SetPersonalCookie => Some(
-            "Set the cookie elsewhere, or say public or s-maxage if the page is the same for all: it is stored without \
-             the cookie then, as under set_cookie = \"strip\".",
-        ),
-        NotStorable::SetCookieBypass => Some("Set another set_cookie for these paths."),
-        NotStorable::NoCache => Some("Add an ETag or Last-Modified, so that it can be validated."),
-        NotStorable::NoLifetime => Some("Say max-age, add an ETag, or set ttl for these paths."),
-        NotStorable::Interim | NotStorable::NotModified | NotStorable::PreconditionFailed => None,
     }
 }

@@ -409,7 +409,7 @@ fn help_tells_what_to_ask_instead() {
         (NotStorable::PartialContent, "Ask without Range: larder answers ranges from the whole."),
         (NotStorable::RangeNotSatisfiable, "Ask for a range that lies within the content."),
     ] {
-        assert_eq!(origin::help(reason), Some(expected));
+        assert_eq!(crate::help::help(reason), Some(expected));
     }
     let fixture = Fixture::new();
     let plan = Arc::clone(&fixture.worker.worker_plan.load().plan);

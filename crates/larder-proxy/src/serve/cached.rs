@@ -24,7 +24,7 @@ use super::used::{Used, answered};
 use crate::before::Before;
 use crate::collapse::{FlightOutcome, FlightRequest, Follower, Role, SharedResponse};
 use crate::decision::{Counters, Facts, Next, WaitResult, next};
-use crate::detail::{ELSEWHERE, NO_LEASE, REMOTE};
+use crate::detail::{COLLAPSE_WAIT, ELSEWHERE, NO_LEASE, REMOTE};
 use crate::exchange::{Exchange, Reply};
 use crate::facts;
 use crate::failure::Failure;
@@ -34,9 +34,6 @@ use crate::invalidation::{Forgotten, Judge};
 use crate::lookup::{LookupResult, Miss};
 use crate::settings::RuleSettings;
 use crate::versions::NotKnown;
-
-/// The word for a request that would not wait for another's fetch any longer.
-const COLLAPSE_WAIT: &str = "collapse-wait";
 
 /// Where a request is on its way.
 enum Step {

@@ -194,7 +194,7 @@ fn reload(arguments: &RunArguments, server: &mut Server) {
     let checked = match arguments.load() {
         Ok(checked) => checked,
         Err(errors) => {
-            server.reload_refused();
+            server.reload_refused(&errors);
             diagnostics.print(errors);
             diagnostics.tell(Level::Error, "the config has errors; the old one stays in force");
             return;

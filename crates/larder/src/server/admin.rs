@@ -1,22 +1,25 @@
-//! The admin address, and what it sees of the running larder.
+//! What the admin address sees of the running larder.
+//!
+//! In: the parts of a running larder, anew after each reload. Out: figures, explanations and orders, as `larder_admin` asks for them.
 
 mod figures;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use larder_admin::{
-    Admin, Answering, CheckStats, Counts, Explaining, Guard, Health, Larder, ListQuestion, ListenerStats,
-    LogStats, ObjectQuestion, PurgeQuestion, PurgeReceipt, Purging, RemoteServerStats, ServerStats, Shown,
-    Stats, TierStats, Token, Unexplained,
+    Answering, CheckStats, Counts, Explaining, Health, Larder, ListQuestion, ListenerStats, LogStats,
+    ObjectQuestion, PurgeQuestion, PurgeReceipt, Purging, RemoteServerStats, ServerStats, Shown, Stats,
+    TierStats, Unexplained,
 };
-use larder_config::{Cidr, Config, Secret};
-use larder_http::time::Clock;
-use larder_listen::{Drain, Metrics as ListenMetrics, Settings, Slots};
-use larder_observe::watch::{Event, Watch};
+use larder_config::Cidr;
+use larder_http::time::{Clock, WallTime};
+use larder_listen::{Metrics as ListenMetrics, Slots};
+use larder_observe::watch::{Event, Watch, WatchSettings};
 use larder_observe::{
     AccessLog, CodeClass, Diagnostics, Exposition, Kind, Label, Metrics, family, octave_percentile,
 };
@@ -26,23 +29,22 @@ use larder_proxy::objects::Stores;
 use larder_proxy::{Proxy, Worker};
 use larder_remote::fleet::Fleet;
 use larder_remote::versions::Versions;
-use parking_lot::RwLock;
-use tokio::sync::oneshot;
+use parking_lot::{Mutex, RwLock};
 
-use super::error::ServerError;
+use super::about::About;
+use super::config::{self, RunningConfig};
 use super::fleet::FleetTold;
+use super::standing::Standings;
 use super::{objects, purges};
 use crate::wire::RemoteTier;
-
-/// Descriptors that are kept for connections to the admin address, for when the process has no others.
-const SPARE: usize = 8;
 
 /// What the admin, the demo and the tests see of a running larder.
 pub struct Insight {
     metrics: Arc<Metrics>,
     proxy: Arc<Proxy>,
     listening: Vec<Arc<ListenMetrics>>,
-    clock: Clock,
+    pub(super) clock: Clock,
+    started: WallTime,
     diagnostics: Diagnostics,
     slots: Arc<Slots>,
     draining: AtomicBool,
@@ -51,6 +53,10 @@ pub struct Insight {
     /// What a reload changes; held for the length of a look.
     view: RwLock<View>,
     fleet: Option<Arc<Fleet>>,
+    /// How servers of origins stood a second ago.
+    standings: Mutex<Standings>,
+    /// The config in force.
+    running: ArcSwap<RunningConfig>,
     /// What is seen of requests, where the admin address shows it.
     watch: Option<Arc<Watch>>,
 }
@@ -85,6 +91,7 @@ impl Insight {
             metrics,
             proxy,
             listening,
+            started: clock.now().wall,
             clock,
             diagnostics,
             slots,
@@ -92,6 +99,8 @@ impl Insight {
             worker,
             view,
             fleet: None,
+            standings: Mutex::default(),
+            running: ArcSwap::default(),
             watch: None,
         }
     }
@@ -101,10 +110,43 @@ impl Insight {
         Self { watch, ..self }
     }
 
-    /// Something happened to larder itself, for those who look on.
-    pub(super) fn tell(&self, kind: &'static str, text: String) {
+    /// Another config is in force.
+    pub(super) fn run_by(&self, running: RunningConfig) {
+        self.running.store(Arc::new(running));
+    }
+
+    /// Changes what may be kept of requests.
+    pub(super) fn keep(&self, settings: WatchSettings) {
         if let Some(watch) = &self.watch {
-            watch.tell(Event { at: self.clock.now().wall, kind, subject: String::new(), text });
+            watch.configure(settings);
+        }
+    }
+
+    /// Something happened to larder itself, for those who look on.
+    pub(super) fn tell(&self, kind: &'static str, subject: &str, text: String) {
+        if let Some(watch) = &self.watch {
+            watch.tell(Event { at: self.clock.now().wall, kind, subject: subject.to_owned(), text });
+        }
+    }
+
+    /// From now on, messages of larder's own are events.
+    pub(super) fn hear(&self) {
+        if let Some(watch) = &self.watch {
+            let watch = Arc::downgrade(watch);
+            self.diagnostics.hear(move |said| {
+                if let Some(watch) = watch.upgrade() {
+                    watch.said(said);
+                }
+            });
+        }
+    }
+
+    /// Tells which servers of origins are left out since it was asked last, or are back; to be called every second.
+    pub(super) fn tell_of_origins(&self) {
+        let origins = self.view.read().origins.clone();
+        let servers = origins.into_iter().map(|(name, state)| (name, state.servers())).collect();
+        for (kind, origin, text) in self.standings.lock().look(servers) {
+            self.tell(kind, &origin, text);
         }
     }
 
@@ -125,8 +167,13 @@ impl Insight {
         *self.view.write() = View { stores, remote, versions, origins, listeners, trusted, admin, log };
     }
 
-    pub(super) fn draining(&self) {
+    /// From now on nothing new is taken, and what runs may take this long.
+    pub(super) fn draining(&self, limit: Duration) {
         self.draining.store(true, Ordering::Relaxed);
+        let (open, seconds) = (self.connections(), limit.as_secs());
+        let text =
+            format!("larder ends: connections that are open: {open}; they may finish within {seconds} s");
+        self.tell("drain", "", text);
     }
 
     /// Client connections open now, on all workers.
@@ -373,6 +420,23 @@ impl Larder for Insight {
         self.fleet.as_ref().map(|fleet| purges::json(&FleetTold::from(fleet.report())))
     }
 
+    fn about(&self, may_change: bool) -> Bytes {
+        let about = About {
+            running: &self.running.load(),
+            watch: self.watch(),
+            health: self.health(),
+            workers: self.listening.len(),
+            started: self.started,
+            now: self.clock.now().wall,
+            may_change,
+        };
+        about.json()
+    }
+
+    fn config(&self) -> Answering<Bytes> {
+        config::told(self.running.load_full())
+    }
+
     fn purges(&self) -> Bytes {
         purges::json(&self.worker.purges())
     }
@@ -439,78 +503,4 @@ fn foreign(out: &mut Exposition, own: &[(&'static str, &str)], visit: impl FnOnc
         let labels: Vec<(&str, &str)> = own.iter().copied().chain(labels.iter().copied()).collect();
         out.foreign(name, Kind::of(name), help).value(&labels, value);
     });
-}
-
-/// The admin address with a thread of its own. Ends when dropped.
-pub(super) struct AdminServer {
-    address: SocketAddr,
-    drain: Drain,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
-impl AdminServer {
-    pub(super) fn start(
-        address: SocketAddr,
-        config: &Config,
-        insight: Arc<Insight>,
-        connections_max: usize,
-    ) -> Result<Self, ServerError> {
-        let failed = |source| ServerError::Thread { what: "the admin", source };
-        let token =
-            |secret: &Option<Secret>| secret.as_ref().map(|secret| Token::parse(secret.expose())).transpose();
-        let (token, view_token) = (token(&config.admin.token)?, token(&config.admin.view_token)?);
-        let hosts = config.admin.hosts.iter().map(|host| host.as_str().to_owned()).collect();
-        let bound = super::addresses::listener(address, config).bind(1)?;
-        let address = bound.listener.address;
-        let admin = Admin::new(
-            insight.clone() as Arc<dyn Larder>,
-            Guard { hosts, token, view_token },
-            insight.clock.clone(),
-        );
-        let runtime = super::runtime::build().map_err(failed)?;
-        let drain = Drain::new();
-        let (stop, stopped) = oneshot::channel();
-        let settings =
-            Arc::new(ArcSwap::from_pointee(Settings { clock: insight.clock.clone(), ..Settings::default() }));
-        let signal = drain.signal();
-        let run = move || {
-            runtime.block_on(async {
-                for socket in bound.sockets {
-                    let slots = Slots::with_spare(connections_max, SPARE);
-                    let metrics = Arc::new(ListenMetrics::default());
-                    let accepting = larder_listen::accept_loop(
-                        socket,
-                        Arc::clone(&settings),
-                        admin.clone(),
-                        slots,
-                        metrics,
-                        signal.clone(),
-                    );
-                    tokio::spawn(accepting);
-                }
-                let _ = stopped.await;
-            });
-            // A name that is still being looked up for an explanation holds nobody up.
-            runtime.shutdown_background();
-        };
-        let thread = std::thread::Builder::new().name("admin".to_owned()).spawn(run).map_err(failed)?;
-        Ok(Self { address, drain, stop: Some(stop), thread: Some(thread) })
-    }
-
-    pub(super) fn address(&self) -> SocketAddr {
-        self.address
-    }
-}
-
-impl Drop for AdminServer {
-    fn drop(&mut self) {
-        self.drain.start();
-        if let Some(stop) = self.stop.take() {
-            let _ = stop.send(());
-        }
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
 }

@@ -6,9 +6,13 @@
 //!
 //! **Invariant**: a reload either takes effect as a whole or changes nothing.
 
+mod about;
 mod addresses;
 mod admin;
+mod admin_address;
+mod changed;
 mod check;
+mod config;
 pub(crate) mod descriptors;
 mod error;
 mod examine;
@@ -18,6 +22,7 @@ mod purges;
 mod records;
 mod reload;
 pub(crate) mod runtime;
+mod standing;
 mod stores;
 mod versions;
 mod worker;
@@ -34,13 +39,14 @@ use larder_config::{Checked, Config};
 use larder_http::time::Clock;
 use larder_listen::{Bound, Drain, Listener, Slots};
 use larder_observe::tap::Tap;
-use larder_observe::watch::{FigureSource, Watch, WatchSettings, WatchThread};
+use larder_observe::watch::{FigureSource, Watch, WatchThread};
 use larder_observe::{AccessLog, AccessLogOptions, Diagnostics, Format, LogTarget, Metrics};
 use larder_proxy::{Plan, Proxy, Worker};
 use larder_remote::fleet::Fleet;
 use tokio::sync::mpsc;
 
 use crate::wire::{WireError, Wiring};
+use admin_address::AdminServer;
 use descriptors::{Limit, Shares};
 use runtime::usable_cpus;
 use worker::{WorkerHandle, WorkerListener};
@@ -64,7 +70,7 @@ pub struct Server {
     listeners: HashMap<SocketAddr, OpenListener>,
     /// Listeners that a reload took away, while their last connections finish.
     closing: Vec<OpenListener>,
-    admin: Option<admin::AdminServer>,
+    admin: Option<AdminServer>,
     insight: Arc<Insight>,
     access_log: Option<(AccessLog, larder_config::Log)>,
     /// Limits for connections accepted from now on.
@@ -110,6 +116,7 @@ impl Server {
     /// # Errors
     /// See [`ServerError`].
     pub fn start(checked: Checked, clock: Clock, diagnostics: Diagnostics) -> Result<Self, ServerError> {
+        let running = config::RunningConfig::of(&checked, clock.now().wall);
         let config = checked.config;
         let count = config.workers.unwrap_or_else(usable_cpus);
         let metrics = Arc::new(Metrics::new(
@@ -123,7 +130,8 @@ impl Server {
         let tap = config.admin.address.map(|_| Arc::new(Tap::new(count)));
         let watch = tap.as_ref().map(|tap| {
             proxy.sample_to(Arc::clone(tap));
-            Arc::new(Watch::new(Arc::clone(&metrics), Arc::clone(tap), WatchSettings::default()))
+            let settings = crate::wire::live::watched(&config.live);
+            Arc::new(Watch::new(Arc::clone(&metrics), Arc::clone(tap), settings))
         });
         let mut wiring =
             Wiring::new(Arc::clone(&metrics), clock.clone(), diagnostics.clone(), Arc::clone(proxy.reach()));
@@ -167,6 +175,8 @@ impl Server {
             Arc::clone(&slots),
         );
         let insight = Arc::new(insight.in_fleet(fleet.clone()).watching(watch.clone()));
+        insight.run_by(running);
+        insight.hear();
         let figures = Arc::clone(&insight) as Arc<dyn FigureSource>;
         let draining = watch.map(|watch| WatchThread::start(watch, clock.clone(), figures)).transpose()?;
         let mut server = Self {
@@ -197,7 +207,7 @@ impl Server {
             .address
             .map(|address| {
                 let (config, insight) = (&server.config, Arc::clone(&server.insight));
-                admin::AdminServer::start(address, config, insight, server.shares.admin)
+                AdminServer::start(address, config, insight, server.shares.admin)
             })
             .transpose()?;
         for (asked, bound) in bound {
@@ -270,7 +280,7 @@ impl Server {
 
     /// Where the admin is, if anywhere.
     pub fn admin_address(&self) -> Option<SocketAddr> {
-        self.admin.as_ref().map(admin::AdminServer::address)
+        self.admin.as_ref().map(AdminServer::address)
     }
 
     /// The config in force.
@@ -332,7 +342,7 @@ impl Server {
     /// Ends in good order: what has been accepted is served, nothing new is. Returns the number of connections that
     /// were still open when `limit` had passed.
     pub async fn drain(&mut self, limit: Duration) -> usize {
-        self.insight.draining();
+        self.insight.draining(limit);
         let mut ending: Vec<_> = self.listeners.values_mut().chain(&mut self.closing).collect();
         ending.iter().for_each(|listener| listener.drain.start());
         let all = async {

@@ -7,14 +7,15 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use larder_config::{Checked, Config};
+use larder_config::{Checked, Config, Errors};
 use larder_listen::Listener;
 use larder_observe::Level;
 use larder_proxy::Plan;
 
+use super::config::RunningConfig;
 use super::descriptors::Shares;
 use super::runtime::usable_cpus;
-use super::{Server, ServerError, addresses};
+use super::{Server, ServerError, addresses, changed};
 use crate::wire::WireError;
 
 /// What a reload could not do without a restart.
@@ -31,13 +32,21 @@ impl Server {
     /// # Errors
     /// The old config stays in force, whole.
     pub fn reload(&mut self, checked: Checked) -> Result<Postponed, ServerError> {
+        let running = RunningConfig::of(&checked, self.clock.now().wall);
+        let changed = changed::sentence(&self.config, &checked.config);
         let result = self.take_over(checked.config);
+        if result.is_ok() {
+            self.insight.run_by(running);
+        }
         self.metrics.config_reloaded(result.is_ok());
         self.insight.tell(
             "reload",
+            "",
             match &result {
-                Ok(postponed) if postponed.notes.is_empty() => "a new config is in force".to_owned(),
-                Ok(postponed) => format!("a new config is in force; {}", postponed.notes.join("; ")),
+                Ok(postponed) => {
+                    let notes = postponed.notes.iter().map(|note| format!("; needs a restart: {note}"));
+                    format!("a new config is in force: {changed}{}", notes.collect::<String>())
+                }
                 Err(error) => format!("the config before it stays in force: {error}"),
             },
         );
@@ -74,6 +83,7 @@ impl Server {
         let is_staying = |address: &SocketAddr| staying.iter().any(|asked| asked.address == *address);
         let gone: Vec<_> = self.listeners.keys().filter(|address| !is_staying(address)).copied().collect();
         self.config = config;
+        self.insight.keep(crate::wire::live::watched(&self.config.live));
         self.listener_settings.store(Arc::new(crate::wire::listener(&self.config.limits, &self.clock)));
         self.closing.retain(|listener| !listener.is_drained());
         for address in gone {
@@ -117,8 +127,16 @@ impl Server {
     }
 
     /// Counts a reload whose config had errors.
-    pub fn reload_refused(&self) {
+    pub fn reload_refused(&self, errors: &Errors) {
         self.metrics.config_reloaded(false);
-        self.insight.tell("reload", "the config before it stays in force: the new one has errors".to_owned());
+        let count = match errors.0.len() {
+            1 => "an error".to_owned(),
+            count => format!("{count} errors"),
+        };
+        // Its first line: a hint stands below.
+        let first = errors.0.first().map(ToString::to_string).unwrap_or_default();
+        let first = first.lines().next().unwrap_or_default();
+        let text = format!("the config before it stays in force; the new one has {count}: {first}");
+        self.insight.tell("reload", "", text);
     }
 }

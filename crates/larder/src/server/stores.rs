@@ -19,6 +19,7 @@ impl Server {
         let stores = self.wiring.stores();
         self.proxy.try_absent_disks(stores.iter().map(|(_, store)| store));
         self.insight.sweep_purged();
+        self.insight.tell_of_origins();
         self.tell_of_stores();
     }
 

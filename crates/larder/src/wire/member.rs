@@ -7,6 +7,7 @@ pub(super) fn member_name(said: &larder_config::Fleet) -> Arc<str> {
     said.name.as_ref().map_or_else(host_name, |name| name.as_str().into())
 }
 
-fn host_name() -> Arc<str> {
+/// The name of the host.
+pub(crate) fn host_name() -> Arc<str> {
     rustix::system::uname().nodename().to_string_lossy().into()
 }

@@ -12,6 +12,7 @@ mod demo;
 mod descriptors;
 mod ending;
 mod explaining;
+mod happening;
 mod keeping;
 mod keeping_files;
 mod keeping_invalidations;

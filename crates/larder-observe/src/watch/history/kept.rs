@@ -70,11 +70,11 @@ pub(super) struct Durations {
 
 /// How much is remembered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Remembered {
+pub(in crate::watch) struct SeriesMemory {
     /// Series that are kept.
     pub series: usize,
     /// Series that found no room.
-    pub series_folded: usize,
+    pub folded: usize,
     /// What all of them take.
     pub bytes: usize,
     /// What they may take.
@@ -215,9 +215,9 @@ impl Kept {
         });
     }
 
-    pub(super) fn remembered(&self) -> Remembered {
+    pub(super) fn remembered(&self) -> SeriesMemory {
         let series = self.figures.values().filter(|figure| figure.series.is_some()).count();
-        let Self { bytes, bytes_max, folded: series_folded, .. } = *self;
-        Remembered { series: series + self.durations.len(), series_folded, bytes, bytes_max }
+        let Self { bytes, bytes_max, folded, .. } = *self;
+        SeriesMemory { series: series + self.durations.len(), folded, bytes, bytes_max }
     }
 }

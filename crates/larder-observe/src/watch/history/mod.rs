@@ -26,8 +26,8 @@ use kept::Kept;
 
 pub(super) use counted::CountedSince;
 pub use declared::{DeclaredFigure, FIGURES};
-pub use kept::Remembered;
-pub(super) use kept::Second;
+
+pub(super) use kept::{Second, SeriesMemory};
 pub use name::{SeriesName, scope_name};
 pub use reading::{FigureSource, Reading};
 pub use window::{LatencyAnswer, NotASpan, SERIES_MAX, SeriesAnswer, Span};
@@ -72,7 +72,7 @@ impl History {
     }
 
     /// How much is remembered.
-    pub(super) fn remembered(&self) -> Remembered {
+    pub(super) fn remembered(&self) -> SeriesMemory {
         self.kept.remembered()
     }
 }

@@ -174,7 +174,7 @@ fn what_finds_no_room_is_counted_and_has_its_figure_of_the_moment() {
         assert_eq!(second.unwrap().values.len(), 10, "{round}");
     }
     let remembered = world.history.remembered();
-    assert_eq!((remembered.series, remembered.series_folded), (3, 7));
+    assert_eq!((remembered.series, remembered.folded), (3, 7));
     assert!(remembered.bytes <= remembered.bytes_max + 10 * (FIGURE_BYTES + 16), "{remembered:?}");
     let kept = world.history.series(&["reason.*"], Span::default()).unwrap();
     assert_eq!(kept.values.len(), 3);

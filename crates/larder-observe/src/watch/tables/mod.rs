@@ -191,10 +191,19 @@ impl Tables {
         TableRates { rates: rates.collect(), folded: table.folded() }
     }
 
+    /// The memory that all of them take.
+    pub(super) fn bytes(&self) -> usize {
+        self.windows.iter().flat_map(|window| &window.tables).map(SpaceSaving::bytes).sum()
+    }
+
+    /// The most that they take.
+    pub(super) fn bytes_max() -> usize {
+        TableWindow::ALL.len() * TableKind::ALL.iter().map(|kind| kind.bytes_max()).sum::<usize>()
+    }
+
     /// Adds the families of the tables.
     pub(super) fn expose(&self, out: &mut Exposition) {
-        let tables = || self.windows.iter().flat_map(|window| &window.tables);
-        out.family(&family::LIVE_TABLE_BYTES).value(&[], tables().map(SpaceSaving::bytes).sum::<usize>());
+        out.family(&family::LIVE_TABLE_BYTES).value(&[], self.bytes());
         for (window, of) in TableWindow::ALL.iter().zip(&self.windows) {
             for (kind, table) in TableKind::ALL.iter().zip(&of.tables) {
                 let labels = [("table", kind.token()), ("window", window.token())];

@@ -119,6 +119,10 @@ fn a_rule_without_a_store_has_none() {
     assert_eq!(json.get("store"), None);
 }
 
+fn keeping<'a>(names: impl IntoIterator<Item = &'a str>, clients: Clients) -> WatchSettings {
+    WatchSettings { redact: Redact::new(names), clients, ..WatchSettings::default() }
+}
+
 #[test]
 fn secrets_and_addresses_are_kept_as_the_settings_say() {
     for (names, clients, query, client) in [
@@ -126,8 +130,7 @@ fn secrets_and_addresses_are_kept_as_the_settings_say() {
         (vec![], Clients::Off, "x=1&token=secret", Value::Null),
         (vec!["*"], Clients::Masked, "x=***&token=***", json!("192.0.2.0/24")),
     ] {
-        let mut world =
-            World::with(WatchSettings { redact: Redact::new(names), clients, ..WatchSettings::default() });
+        let mut world = World::with(keeping(names, clients));
         let sample = world.sample(full(RuleId::default()), &full_texts());
         let json = json_of(&sample);
         assert_eq!(json["query"], query);
@@ -138,15 +141,12 @@ fn secrets_and_addresses_are_kept_as_the_settings_say() {
 
 #[test]
 fn what_is_remembered_goes_when_less_may_be_kept() {
-    let mut world = World::with(WatchSettings {
-        redact: Redact::new([]),
-        clients: Clients::Full,
-        ..WatchSettings::default()
-    });
+    let mut world = World::with(keeping([], Clients::Full));
     world.put_many("/?token=secret", 2);
     world.drain_after(Duration::ZERO);
-    let same = WatchSettings { redact: Redact::new([]), clients: Clients::Full, ..WatchSettings::default() };
-    world.watch.configure(same);
+    world.watch.configure(keeping([], Clients::Full));
+    let shorter = WatchSettings { history: Duration::ZERO, memory_bytes: 0, ..keeping([], Clients::Full) };
+    world.watch.configure(shorter);
     assert_eq!(world.watch.requests(None, 10).len(), 2);
     world.watch.configure(WatchSettings::default());
     assert!(world.watch.requests(None, 10).is_empty());

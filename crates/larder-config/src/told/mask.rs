@@ -1,0 +1,191 @@
+//! A text without its secrets.
+//!
+//! In: a text, the document that was made of it, and the places that were read as secrets. Out: the same lines with `***` in place of
+//! each secret. Hidden are values at those places, and the same bytes wherever else they stand, as in a comment. In comments, what looks
+//! like a setting with a secret is hidden as well: a setting that was commented out often still has one.
+//! Deliberately absent: finding a secret of another kind in the words of a comment. A password of less than [`ELSEWHERE_BYTES`] is hidden
+//! at its place alone, because its bytes may be part of any word.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::{NoExpand, Regex, RegexBuilder};
+
+use crate::document::{Node, Position, Table, Value};
+
+/// What stands in place of a secret.
+pub(crate) const MASK: &str = "***";
+/// So long is a secret that is hidden wherever its bytes stand.
+const ELSEWHERE_BYTES: usize = 8;
+/// So many secrets are looked for at once.
+const AT_ONCE: usize = 256;
+
+/// A value that is not shown.
+#[derive(Clone, Debug)]
+pub(crate) struct Hidden {
+    /// All of the value, quotes included.
+    range: Range<usize>,
+    /// What is shown between quotes.
+    shown: String,
+    /// Forms of the secret that are not to be seen elsewhere.
+    forms: Vec<String>,
+}
+
+impl Hidden {
+    /// A value at a place; `None` where the command line has given it.
+    pub(crate) fn at(place: &Position, shown: String, forms: Vec<String>) -> Option<Self> {
+        match place {
+            Position::Text(range) => Some(Self { range: range.clone(), shown, forms }),
+            Position::Flag(_) => None,
+        }
+    }
+}
+
+/// Whether what has this name is a secret by the sound of it: a field, a cookie, a parameter, or a key of a config.
+pub(crate) fn sounds_secret(name: &str) -> bool {
+    const PARTS: [&str; 10] =
+        ["auth", "token", "secret", "pass", "cred", "cookie", "sess", "signature", "apikey", "private"];
+    let name = name.to_ascii_lowercase();
+    PARTS.iter().any(|part| name.contains(part)) || name.ends_with("-key") || name.ends_with("_key")
+}
+
+/// Secrets as they may stand somewhere. `Debug` hides them.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(super) struct Forms(Vec<String>);
+
+impl fmt::Debug for Forms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Forms(..)")
+    }
+}
+
+impl Forms {
+    /// `text` without any of them in it.
+    pub(super) fn cut_out(&self, text: &str) -> String {
+        without(text.to_owned(), self.0.clone())
+    }
+}
+
+/// `text` without what is hidden of it, and the secrets in it.
+pub(super) fn masked(text: &str, document: &Table, hidden: Vec<Hidden>) -> (String, Forms) {
+    let mut literals = Vec::new();
+    add_literals(document, &mut literals);
+    literals.sort_unstable_by_key(|range| range.start);
+    let mut edits = Vec::new();
+    let mut forms = Vec::new();
+    for Hidden { range, shown, forms: known } in hidden {
+        forms.extend(known);
+        // A value over several lines leaves as many behind.
+        let lines = text.get(range.clone()).unwrap_or_default().matches('\n').count();
+        edits.push((range, format!("\"{}\"{}", plain(&shown), "\n".repeat(lines))));
+    }
+    for comment in comments(text, &literals) {
+        if let Some(shown) = text.get(comment.clone()).and_then(comment_without_secrets) {
+            edits.push((comment, shown));
+        }
+    }
+    let forms = Forms(forms);
+    (forms.cut_out(&composed(text, edits)), forms)
+}
+
+/// What may stand between quotes as it is.
+fn plain(shown: &str) -> &str {
+    let is_plain = |character: char| !character.is_control() && !matches!(character, '"' | '\\');
+    if shown.chars().all(is_plain) { shown } else { MASK }
+}
+
+fn composed(text: &str, mut edits: Vec<(Range<usize>, String)>) -> String {
+    edits.sort_by_key(|(range, _)| range.start);
+    let (mut out, mut reached) = (String::with_capacity(text.len()), 0);
+    for (range, shown) in edits {
+        if range.start < reached {
+            continue;
+        }
+        out.push_str(text.get(reached..range.start).unwrap_or_default());
+        out.push_str(&shown);
+        reached = range.end;
+    }
+    out.push_str(text.get(reached..).unwrap_or_default());
+    out
+}
+
+/// `text` without any of these texts in it.
+fn without(mut text: String, mut forms: Vec<String>) -> String {
+    forms.retain(|form| form.len() >= ELSEWHERE_BYTES && !form.contains('\n'));
+    // The longer first: one may begin with another.
+    forms.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+    forms.dedup();
+    for some in forms.chunks(AT_ONCE) {
+        let pattern: Vec<_> = some.iter().map(|form| regex::escape(form)).collect();
+        let any = RegexBuilder::new(&pattern.join("|")).size_limit(1 << 28).build();
+        // What stands around one may become another by its going. Each time the text becomes shorter.
+        loop {
+            let shorter = match &any {
+                Ok(any) => any.replace_all(&text, NoExpand(MASK)).into_owned(),
+                Err(_) => some.iter().fold(text.clone(), |text, form| text.replace(form, MASK)),
+            };
+            if shorter.len() == text.len() {
+                break;
+            }
+            text = shorter;
+        }
+    }
+    text
+}
+
+/// Where names and strings stand, in which `#` begins no comment.
+fn add_literals(table: &Table, out: &mut Vec<Range<usize>>) {
+    for entry in &table.entries {
+        if let Position::Text(range) = &entry.place {
+            out.push(range.clone());
+        }
+        add_literals_of(&entry.node, out);
+    }
+}
+
+fn add_literals_of(node: &Node, out: &mut Vec<Range<usize>>) {
+    match (&node.value, &node.place) {
+        (Value::Table(table), _) => add_literals(table, out),
+        (Value::List(items), _) => items.iter().for_each(|item| add_literals_of(item, out)),
+        (Value::Text(_), Position::Text(range)) => out.push(range.clone()),
+        _ => {}
+    }
+}
+
+/// The comments of a text, each without its line feed.
+fn comments(text: &str, literals: &[Range<usize>]) -> Vec<Range<usize>> {
+    let mut comments = Vec::new();
+    let mut literals = literals.iter().peekable();
+    let mut at = 0;
+    while let Some(found) = text.get(at..).and_then(|rest| rest.find('#')) {
+        let sign = at + found;
+        while literals.next_if(|literal| literal.end <= sign).is_some() {}
+        if let Some(literal) = literals.next_if(|literal| literal.contains(&sign)) {
+            at = literal.end.max(sign + 1);
+            continue;
+        }
+        let end = text.get(sign..).and_then(|rest| rest.find('\n')).map_or(text.len(), |found| sign + found);
+        comments.push(sign..end);
+        at = end;
+    }
+    comments
+}
+
+/// The login of a URL.
+static LOGIN: LazyLock<Result<Regex, regex::Error>> = LazyLock::new(|| Regex::new(r#"://[^\s"']*@"#));
+
+/// A comment without what looks like a secret; `None` where nothing does.
+fn comment_without_secrets(comment: &str) -> Option<String> {
+    let setting = comment.match_indices(['=', ':']).find(|(at, _)| {
+        let before = comment.get(..*at).unwrap_or_default().trim_end_matches(['"', '\'', ' ', '\t']);
+        let is_name = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
+        let name = before.rsplit(|character| !is_name(character)).next().unwrap_or_default();
+        sounds_secret(name) || (name == "header" && comment.get(*at..).is_some_and(|rest| rest.contains(':')))
+    });
+    let shown = setting.and_then(|(at, sign)| comment.get(..at + sign.len()));
+    let shown = shown.map(|shown| format!("{shown} {MASK}"));
+    let text = shown.as_deref().unwrap_or(comment);
+    let rest = LOGIN.as_ref().ok()?.replace_all(text, NoExpand("://***@"));
+    (rest != comment).then(|| rest.into_owned())
+}
