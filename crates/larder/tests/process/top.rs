@@ -11,7 +11,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 
 use crate::process::log::{open_stream, stream};
 use crate::support::{
-    Process, Signal, answer_of, asking, cacheable, config, connect, script, until, written,
+    Process, Signal, answer_of, asking, cacheable, config, connect, script, until, with_admin, written,
 };
 
 /// A shell on a terminal of 80 x 24.
@@ -224,6 +224,43 @@ async fn a_purge_that_is_cancelled_changes_nothing_and_one_that_is_confirmed_rem
     tmux.key("d");
     tmux.shows(&["nothing is stored under http://localhost/page-gone"]).await;
     tmux.key("C-c");
+    tmux.ended(0).await;
+}
+
+#[tokio::test]
+async fn a_token_that_may_only_look_cannot_purge() {
+    let Some(tmux) = Tmux::start() else { return };
+    let origin = origin();
+    let keys = "token = \"all-of-it-0123456789\", view_token = \"only-looking-0123456789\"";
+    let (_directory, path) = written(&with_admin(&config(&origin.url(), "", ""), keys));
+    let larder = Process::run_config(&path).await;
+    assert_eq!(connect(larder.addr).await.exchange(&asking("/page1")).await.unwrap().status, 200);
+    tmux.top(&format!("{} --token only-looking-0123456789", larder.admin)).await;
+    tmux.key("6");
+    tmux.shows(&["localhost/page1"]).await;
+    tmux.key("d");
+    tmux.shows(&["1 response would go"]).await;
+    tmux.key("y");
+    tmux.shows(&["view_token"]).await;
+    tmux.key("d");
+    tmux.shows(&["1 response would go"]).await;
+    tmux.key("C-c");
+    tmux.ended(0).await;
+}
+
+#[tokio::test]
+async fn ctrl_z_gives_the_terminal_back_until_it_goes_on() {
+    let Some(tmux) = Tmux::start() else { return };
+    let larder = older(vec![open_stream("event: tick\ndata: {\"at\":1,\"values\":{\"requests\":7}}\n\n")]);
+    tmux.top(&larder.url()).await;
+    tmux.shows(&["7.0/s"]).await;
+    tmux.key("C-z");
+    tmux.shows(&["Stopped"]).await;
+    tmux.shows_no("7.0/s").await;
+    assert_eq!(tmux.run(&["display-message", "-p", "#{alternate_on} #{cursor_flag}"]).trim(), "0 1");
+    tmux.line("clear; fg; echo code=$?");
+    tmux.shows(&["7.0/s", "1 overview"]).await;
+    tmux.key("q");
     tmux.ended(0).await;
 }
 

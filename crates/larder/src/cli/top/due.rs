@@ -1,9 +1,6 @@
 //! When what is asked again and again is due.
 //!
-//! In: the time, and what is on the screen. Out: the questions to ask now: each again a while after its answer, so that never two of the same
-//! are under way. Pure.
-
-use std::collections::BTreeMap;
+//! In: the time, and what is on the screen. Out: the questions to ask now. Pure.
 
 use super::asks::TopAsk;
 use super::state::{TopLink, TopView};
@@ -14,53 +11,12 @@ const STATS_SECONDS: f64 = 5.0;
 const STATS_SECONDS_UNSEEN: f64 = 30.0;
 const URLS_SECONDS: f64 = 5.0;
 const BEFORE_SECONDS: f64 = 60.0;
-/// An answer that does not come is no reason to ask never again.
-const ANSWER_SECONDS: f64 = 100.0;
 /// Figures of an hour ago: in three questions, as one may have no more than so many names.
 const BEFORE: [&str; 3] = [
     "requests,connections,bytes_out,cpu,memory,result.*,reason.*,before.*,not_stored.*",
     "rule:*",
     "store:*,origin:*,latency:*",
 ];
-
-/// When each kind of question was asked, or answered, last.
-#[derive(Debug, Default)]
-pub(super) struct AskTimes {
-    of: BTreeMap<&'static str, AskTime>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct AskTime {
-    at: f64,
-    is_answered: bool,
-}
-
-impl AskTimes {
-    /// Its answer came.
-    pub(super) fn answered(&mut self, ask: &TopAsk, now: f64) {
-        self.of.insert(kind(ask), AskTime { at: now, is_answered: true });
-    }
-
-    /// It is asked at once, whenever it was asked last.
-    pub(super) fn forget(&mut self, ask: &TopAsk) {
-        self.of.remove(kind(ask));
-    }
-
-    fn is_due(&self, ask: &TopAsk, again: f64, now: f64) -> bool {
-        let Some(AskTime { at, is_answered }) = self.of.get(kind(ask)).copied() else { return true };
-        // Where the clock was set back, it is due as well.
-        let passed = (now - at).abs();
-        passed >= if is_answered { again } else { ANSWER_SECONDS }
-    }
-}
-
-/// What is asked for apart from the others.
-const fn kind(ask: &TopAsk) -> &'static str {
-    match ask {
-        TopAsk::Before(_) => "before",
-        ask => ask.part(),
-    }
-}
 
 impl TopView {
     /// The questions that are due.
@@ -84,7 +40,7 @@ impl TopView {
         for (ask, again, is_wanted) in asks {
             let is_absent = self.absent.contains(ask.part());
             if is_wanted && !is_absent && self.times.is_due(&ask, again, self.now) {
-                self.times.of.insert(kind(&ask), AskTime { at: self.now, is_answered: false });
+                self.times.asked(&ask, self.now);
                 match ask {
                     TopAsk::Before(_) => due.extend(BEFORE.map(TopAsk::Before)),
                     ask => due.push(ask),
@@ -102,6 +58,7 @@ mod tests {
     use super::*;
     use crate::cli::top::asks::TopTold;
     use crate::cli::top::state::TopFed;
+    use crate::cli::top::times::kind;
 
     fn view() -> TopView {
         let mut view = TopView::new("a", Value::Null, 1000.0);

@@ -8,6 +8,7 @@ mod acts;
 mod asks;
 mod choice;
 mod due;
+mod fed;
 mod feed;
 mod figures;
 mod history;
@@ -18,6 +19,7 @@ mod state;
 mod stats;
 mod tab;
 mod terminal;
+mod times;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -27,6 +29,7 @@ use crossterm::event::{Event, EventStream};
 use http::Method;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::admin::{AdminArguments, RunningLarder, run};
@@ -46,6 +49,8 @@ const PICTURE_TIME: Duration = Duration::from_millis(250);
 const LOOK_TIME: Duration = Duration::from_secs(1);
 /// So much may have come that was not looked at yet.
 const QUEUE: usize = 64;
+/// A key asks nothing more while so many questions are under way.
+const ASKS_MAX: usize = 32;
 
 /// Behind the options in `--help`.
 const ABOUT_KEYS: &str = "Keys: 1 to 8 and Tab change the tab, arrows choose a row, Enter explains its URL, d purges it after a question, / filters, s sorts, \
@@ -121,24 +126,23 @@ async fn drawn(
 ) -> Result<(), Ended> {
     let (feed, mut fed) = mpsc::channel(QUEUE);
     let (wanted, wants) = watch::channel(view.stream());
-    let _feeding = tokio::spawn(keep_fed(larder.clone(), wants, feed.clone()));
+    // They end with their answers, and with the screen.
+    let mut tasks = JoinSet::new();
+    tasks.spawn(keep_fed(larder.clone(), wants, feed.clone()));
     let mut keys = EventStream::new();
     let mut looks = tokio::time::interval(LOOK_TIME);
     let (mut is_new, mut next) = (true, Instant::now());
     while !view.is_over {
-        let ask = |asks: Vec<TopAsk>| {
-            for ask in asks {
-                let (larder, feed) = (larder.clone(), feed.clone());
-                // It ends with its answer, or with the command.
-                tokio::spawn(async move { drop(feed.send(TopFed::Told(ask.ask(larder).await)).await) });
-            }
-        };
+        let mut asks = Vec::new();
         tokio::select! {
             () = ends.come() => return Ok(()),
             event = futures_util::StreamExt::next(&mut keys) => {
                 // The terminal has gone.
                 let Some(Ok(event)) = event else { return Ok(()) };
-                ask(pressed(event, view, terminal).map_err(Ended::Writing)?);
+                asks.extend(pressed(event, view, terminal).map_err(Ended::Writing)?);
+                if tasks.len() > ASKS_MAX {
+                    asks.clear();
+                }
                 (is_new, next) = (true, Instant::now());
             }
             Some(came) = fed.recv() => {
@@ -149,19 +153,30 @@ async fn drawn(
                 view.feed(came);
                 is_new = true;
             }
+            Some(ended) = tasks.join_next() => {
+                // The terminal is given back already.
+                if let Err(error) = ended && let Ok(panic) = error.try_into_panic() {
+                    std::panic::resume_unwind(panic);
+                }
+            }
             _ = looks.tick() => {
                 view.now = now();
                 is_new = true;
             }
             () = tokio::time::sleep_until(next), if is_new => {
-                terminal.draw(|frame| {
+                let draw = |frame: &mut ratatui::Frame<'_>| {
                     view.size = (frame.area().width, frame.area().height);
                     screen::draw(frame, view, look);
-                }).map_err(Ended::Writing)?;
+                };
+                terminal.draw(draw).map_err(Ended::Writing)?;
                 (is_new, next) = (false, Instant::now() + PICTURE_TIME);
             }
         }
-        ask(view.due());
+        asks.extend(view.due());
+        for ask in asks {
+            let (larder, feed) = (larder.clone(), feed.clone());
+            tasks.spawn(async move { drop(feed.send(TopFed::Told(ask.ask(larder).await)).await) });
+        }
         let stream = view.stream();
         wanted.send_if_modified(|wanted| {
             let is_other = *wanted != stream;

@@ -6,6 +6,7 @@
 
 use std::io::{Stdout, Write as _, stdout};
 use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossterm::ExecutableCommand as _;
 use crossterm::cursor::Show;
@@ -13,6 +14,9 @@ use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_ra
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use rustix::process::{Signal, getpid, kill_process};
+
+/// Whether the terminal is a screen now. To leave it twice would set the cursor back to where it was before the message of a panic.
+static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// A screen on the terminal.
 pub(super) struct TopTerminal {
@@ -33,12 +37,15 @@ impl TopTerminal {
         Ok(Self { screen: screen? })
     }
 
-    /// Draws, as far as something has changed.
+    /// Draws, as far as something has changed. After a panic there is nothing to draw on.
     ///
     /// # Errors
     /// The terminal has gone.
     pub(super) fn draw(&mut self, draw: impl FnOnce(&mut ratatui::Frame<'_>)) -> std::io::Result<()> {
-        self.screen.draw(draw).map(|_| ())
+        match IS_TAKEN.load(Ordering::Relaxed) {
+            true => self.screen.draw(draw).map(|_| ()),
+            false => Ok(()),
+        }
     }
 
     /// Draws everything anew with the next picture.
@@ -68,6 +75,7 @@ impl Drop for TopTerminal {
 }
 
 fn entered() -> std::io::Result<Terminal<CrosstermBackend<Stdout>>> {
+    IS_TAKEN.store(true, Ordering::Relaxed);
     enable_raw_mode()?;
     stdout().execute(EnterAlternateScreen)?;
     let mut screen = Terminal::new(CrosstermBackend::new(stdout()))?;
@@ -76,6 +84,9 @@ fn entered() -> std::io::Result<Terminal<CrosstermBackend<Stdout>>> {
 }
 
 fn restore() {
+    if !IS_TAKEN.swap(false, Ordering::Relaxed) {
+        return;
+    }
     let _ = disable_raw_mode();
     let _ = stdout().execute(LeaveAlternateScreen);
     let _ = stdout().execute(Show);

@@ -8,7 +8,7 @@ use ratatui::widgets::{Block, Clear, Widget as _};
 
 use super::look::{ScreenLook, fitted, shown, width, write};
 use crate::cli::table::counted;
-use crate::cli::top::state::{TopPane, TopView};
+use crate::cli::top::state::{TopLink, TopPane, TopView};
 use crate::cli::top::tab::TopTab;
 
 const HELP: [&str; 15] = [
@@ -92,6 +92,10 @@ pub(super) fn last_line(frame: &mut Frame<'_>, area: Rect, view: &TopView, look:
         write(buffer, x, y, columns, pane_keys, look.faint());
         return;
     }
+    if let TopLink::Lost(_, why) = &view.link {
+        write(buffer, x, y, columns, &shown(&format!("{why}; trying again")), look.warning());
+        return;
+    }
     let filter = view.filter(view.tab);
     let mut keys =
         if filter.is_empty() { String::new() } else { format!("/{}  ", fitted(&shown(filter), 24)) };
@@ -99,7 +103,16 @@ pub(super) fn last_line(frame: &mut Frame<'_>, area: Rect, view: &TopView, look:
         keys.push_str(&format!("{} left out  ", crate::cli::table::count(view.skipped)));
     }
     keys.push_str(keys_of(view.tab));
+    if !view.absent.is_empty() {
+        keys.push_str(&format!("  {}", lacks(view)));
+    }
     write(buffer, x, y, columns, &keys, look.faint());
+}
+
+/// What this larder does not have.
+fn lacks(view: &TopView) -> String {
+    let all: Vec<&str> = view.absent.iter().copied().collect();
+    format!("older: no {}", all.join(", "))
 }
 
 const fn keys_of(tab: TopTab) -> &'static str {
@@ -118,11 +131,15 @@ pub(super) fn draw(frame: &mut Frame<'_>, body: Rect, view: &TopView, look: Scre
     match &view.pane {
         TopPane::None | TopPane::Line(_) => {}
         TopPane::Help => {
-            let lines: Vec<String> = HELP.iter().map(|&line| line.to_owned()).collect();
+            let mut lines: Vec<String> = HELP.iter().map(|&line| line.to_owned()).collect();
+            if !view.absent.is_empty() {
+                lines.push(format!("This larder is {}.", lacks(view)));
+            }
             boxed(frame, body, "Keys", &lines, look);
         }
         TopPane::Text(url, text, above) => {
-            let lines: Vec<String> = text.lines().skip(*above).map(shown).collect();
+            let lines: Vec<String> =
+                text.lines().skip(*above).take(usize::from(body.height)).map(shown).collect();
             boxed(frame, body, &url.url, &lines, look);
         }
         TopPane::Question(url, responses) => {
