@@ -92,9 +92,14 @@ mod tests {
     fn what_this_larder_does_not_have_is_asked_again_only_after_an_outage() {
         let mut view = view();
         view.due();
-        view.feed(TopFed::Told(TopTold::Absent(TopAsk::About)));
+        view.tab = TopTab::Urls;
+        let urls = TopAsk::Urls { of: "urls", filter: String::new() };
+        for absent in [TopAsk::About, urls] {
+            view.feed(TopFed::Told(TopTold::Absent(absent)));
+        }
         view.now += 1e6;
-        assert!(!parts(&view.due()).contains(&"/api/v1/about"));
+        let due = view.due();
+        assert!(parts(&due).contains(&"/stats") && !parts(&due).contains(&"/api/v1/top"), "{due:?}");
         view.feed(TopFed::Lost("it went".to_owned()));
         assert!(view.due().is_empty(), "nobody is there to be asked");
         view.feed(TopFed::Connected);

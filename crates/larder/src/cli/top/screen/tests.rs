@@ -173,6 +173,10 @@ fn figures_of_an_hour_ago_stand_beside_and_unknown_ones_are_no_zeros() {
         let drawn = drawn(&mut view, 80, 24);
         assert!(drawn.contains("1 h AGO"), "{drawn}");
     }
+    let unknown = json!({"values": {"requests": [null], "result.asked": [null], "result.disk": [3]}});
+    view.feed(TopFed::Told(TopTold::Before(unknown)));
+    view.tab = TopTab::Overview;
+    assert!(drawn(&mut view, 80, 24).contains(" disk        71.0   5.7        - "));
     let then = json!({"values": {"requests": [100], "result.asked": [20], "result.disk": [null], "origin:app:requests": [55.5]}});
     view.feed(TopFed::Told(TopTold::Before(then)));
     view.tab = TopTab::Overview;
