@@ -10,6 +10,7 @@
 //! one whose every figure a reader can check by hand.
 
 mod app;
+mod connection;
 mod ending;
 mod expected;
 pub mod fragments;
