@@ -11,6 +11,7 @@ mod shop;
 mod tide;
 mod visits;
 
+use std::convert::Infallible;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -40,6 +41,9 @@ pub struct BusyOptions {
     pub seconds: Option<u64>,
 }
 
+/// Between two looks after the stores.
+const TEND_EVERY: Duration = Duration::from_secs(1);
+
 /// larder's config, but for addresses.
 const CONFIG: &str = include_str!("shop.toml");
 /// Where the admin is looked for when nothing is said.
@@ -66,7 +70,13 @@ fn show<W: Write>(options: &BusyOptions, screen: &mut Screen<W>) -> anyhow::Resu
         let mut end = EndWish::listen()?;
         screen.say(&introduction(options, larder, admin))?;
         let crowd = Crowd::new(larder, options.rate);
-        let failed = end.or_ended(visit(&crowd, options.seconds)).await.flatten();
+        let load = async {
+            tokio::select! {
+                failed = visit(&crowd, options.seconds) => failed,
+                never = tend(&server) => match never {},
+            }
+        };
+        let failed = end.or_ended(load).await.flatten();
         server.drain(END_TIME).await;
         if let Some(error) = failed {
             return Err(anyhow::Error::new(error).context("the load failed"));
@@ -74,6 +84,15 @@ fn show<W: Write>(options: &BusyOptions, screen: &mut Screen<W>) -> anyhow::Resu
         screen.say(&format!("\nEnded after {} answers.\n", grouped(crowd.answers())))?;
         Ok(())
     })
+}
+
+/// Looks after the stores each second, as `larder run` does.
+async fn tend(server: &Server) -> Infallible {
+    let mut seconds = tokio::time::interval(TEND_EVERY);
+    loop {
+        seconds.tick().await;
+        server.tend_stores();
+    }
 }
 
 /// The load, for its time. Gives back what ended it before.
