@@ -223,7 +223,7 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
             class: Class::Looks,
             parameters: &[],
             purpose: "Shows what happened to larder itself, newest first.",
-            answer: "JSON: `events`, each with `at` (seconds since 1970), `kind`, `text`, and where there is one `subject`; the last 256. Kinds: `reload` (what changed, or why not), `message` (a warning or an error of larder's own; the same thing once in ten seconds), `ejected` and `recovered` (a server of an origin), `disk` (a disk or a directory of files), `purge` (who asked for what), `drain` (larder is ending) and `tokens` (an address has sent ten wrong tokens).",
+            answer: "JSON: `events`, each with `at` (seconds since 1970), `kind`, `text`, and where there is one `subject`; the last 256: 128 that clients can cause (`message`, `purge`, `tokens`), and 128 of the other kinds. Kinds: `reload` (what changed, or why not), `message` (a warning or an error of larder's own; the same thing once in ten seconds), `ejected` and `recovered` (a server of an origin), `disk` (a disk or a directory of files), `purge` (who asked for what), `drain` (larder is ending) and `tokens` (an address has sent ten wrong tokens).",
             errors: &[],
             command: None,
         }],

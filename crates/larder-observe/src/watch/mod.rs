@@ -11,6 +11,7 @@
 mod breakdown;
 mod clients;
 mod event;
+mod events;
 mod history;
 mod json;
 mod message;
@@ -36,6 +37,7 @@ use crate::filter::{Filter, Scratch};
 use crate::metrics::Metrics;
 use crate::names::{CacheId, RuleId};
 use crate::tap::{DropReason, Tap};
+use events::Events;
 use history::{CountedSince, History};
 use ring::Ring;
 use sample::{Making, Place};
@@ -62,10 +64,6 @@ pub use tick::Tick;
 const SAMPLES_MAX: usize = 4096;
 /// The memory that they may take.
 const SAMPLES_BYTES_MAX: usize = 3 * 1024 * 1024;
-/// So many events are remembered.
-const EVENTS_MAX: usize = 256;
-/// The memory that they may take.
-const EVENTS_BYTES_MAX: usize = 512 * 1024;
 /// The most subscriptions at once.
 pub const SUBSCRIBERS_MAX: usize = 32;
 /// The most samples of one answer.
@@ -91,7 +89,7 @@ pub struct Watch {
     history: Mutex<History>,
     newest: Mutex<Option<Arc<Tick>>>,
     recent: Mutex<Ring<Sample>>,
-    events: Mutex<Ring<Event>>,
+    events: Mutex<Events>,
     tables: Mutex<Tables>,
     readers: Mutex<Vec<Arc<Reader>>>,
     /// Bytes that wait for all readers.
@@ -124,7 +122,7 @@ impl Watch {
             history: Mutex::new(history),
             newest: Mutex::default(),
             recent: Mutex::new(Ring::new(SAMPLES_MAX, SAMPLES_BYTES_MAX)),
-            events: Mutex::new(Ring::new(EVENTS_MAX, EVENTS_BYTES_MAX)),
+            events: Mutex::default(),
             tables: Mutex::default(),
             readers: Mutex::default(),
             waiting: Arc::default(),
@@ -145,6 +143,7 @@ impl Watch {
         if drain.settings.keeps_another(&settings) {
             self.recent.lock().clear();
             self.tables.lock().clear();
+            self.events.lock().forget_clients();
         }
         drain.settings = settings;
     }
@@ -298,7 +297,7 @@ impl Watch {
     /// Something happened to larder itself.
     pub fn tell(&self, event: Event) {
         let event = Arc::new(event.cut());
-        self.events.lock().push(Arc::clone(&event), event.bytes());
+        self.events.lock().push(Arc::clone(&event));
         let readers = self.open_readers();
         let left_out = readers.iter().filter(|reader| !reader.tell(Live::Event(Arc::clone(&event)))).count();
         self.skipped.fetch_add(left_out as u64, Ordering::Relaxed);

@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use super::{EVENTS_BYTES_MAX, SAMPLES_BYTES_MAX, Tables, Watch};
+use super::events::EVENTS_BYTES_MAX;
+use super::{SAMPLES_BYTES_MAX, Tables, Watch};
 
 /// How much a watch remembers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

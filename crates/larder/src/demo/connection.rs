@@ -4,7 +4,6 @@
 //! Deliberately absent: what is asked, and what an answer has to be.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Empty;
@@ -14,10 +13,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::load::LoadError;
-
-/// How long a connection may take to come about.
-pub(super) const CONNECT_TIME: Duration = Duration::from_secs(5);
+use super::load_error::{CONNECT_TIME, LoadError};
 
 /// An open connection.
 pub(super) struct ClientConnection {

@@ -21,8 +21,9 @@ use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::connection::{CONNECT_TIME, ClientConnection};
-use super::expected::{ExpectedPage, PageArrival, WrongPage};
+use super::connection::ClientConnection;
+use super::expected::{ExpectedPage, PageArrival};
+use super::load_error::LoadError;
 
 /// How long a client that asked within the time may wait for its answer after it.
 const GRACE: Duration = Duration::from_secs(4);
@@ -39,25 +40,6 @@ pub(super) struct Load<'a, P> {
     pub(super) time: Duration,
     /// The app's own counts of what it has rendered, one for each kind of thing.
     pub(super) renders: &'a (dyn Fn() -> Vec<u64> + Sync),
-}
-
-/// Why a load came to nothing.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum LoadError {
-    #[error("cannot connect")]
-    Connect(#[source] std::io::Error),
-    #[error("no connection within {} s", CONNECT_TIME.as_secs())]
-    ConnectTime,
-    #[error("the exchange broke")]
-    Exchange(#[from] hyper::Error),
-    #[error("not a request")]
-    Request(#[from] http::Error),
-    #[error("answered with status {0}")]
-    Status(StatusCode),
-    #[error(transparent)]
-    Page(#[from] WrongPage),
-    #[error("a client is gone")]
-    Client(#[from] tokio::task::JoinError),
 }
 
 /// What a load came to.
@@ -306,7 +288,10 @@ mod tests {
     #[tokio::test]
     async fn a_wrong_page_ends_the_load() {
         let (_app, outcome) = load("/story/2", "/story/3", 2).await;
-        assert!(matches!(outcome, Err(LoadError::Page(WrongPage::Differs(_)))), "{outcome:?}");
+        assert!(
+            matches!(outcome, Err(LoadError::Page(super::super::expected::WrongPage::Differs(_)))),
+            "{outcome:?}"
+        );
     }
 
     #[tokio::test]

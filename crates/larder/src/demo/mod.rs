@@ -18,6 +18,7 @@ pub mod fragments;
 mod front;
 mod hosted;
 mod load;
+mod load_error;
 mod page;
 mod phase;
 mod prose;

@@ -59,6 +59,7 @@ pub struct Insight {
     running: ArcSwap<RunningConfig>,
     /// What is seen of requests, where the admin address shows it.
     watch: Option<Arc<Watch>>,
+    servers: figures::ServerTotals,
 }
 
 /// Values of stores, by the store's name.
@@ -102,6 +103,7 @@ impl Insight {
             standings: Mutex::default(),
             running: ArcSwap::default(),
             watch: None,
+            servers: figures::ServerTotals::default(),
         }
     }
 

@@ -1,8 +1,9 @@
 //! Which rules have series of their own: the busiest.
 //!
-//! In: how many requests each rule had in the last second. Out: whether a rule is one of the [`KEPT_MAX`] that are kept, and which one gives
-//! its place away. The first ones that come have a place. Later, each minute, a rule takes the place of the least busy one if it had twice
-//! as many requests lately; so two that are nearly as busy do not take turns.
+//! In: how many requests each rule had in the last second. Out: whether a rule is one of the [`KEPT_MAX`] that are kept, and which ones give
+//! their places away. The first ones that come have a place. Later, each minute, a rule takes the place of the least busy one if it had twice
+//! as many requests lately; so two that are nearly as busy do not take turns. A rule that has had none for a minute gives way to any other, as
+//! those do that a reload has removed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,6 +21,8 @@ pub(super) type RuleKey = (Arc<str>, Arc<str>);
 #[derive(Debug, Default)]
 struct Busy {
     requests: f64,
+    /// Whether it has had any since the last look.
+    is_asked: bool,
     is_kept: bool,
 }
 
@@ -40,25 +43,36 @@ impl Busiest {
             }
             let is_kept = self.kept < KEPT_MAX;
             self.kept += usize::from(is_kept);
-            self.rules.insert(rule.clone(), Busy { requests: 0.0, is_kept });
+            self.rules.insert(rule.clone(), Busy { requests: 0.0, is_asked: false, is_kept });
         }
         let Some(busy) = self.rules.get_mut(rule) else { return false };
         busy.requests = busy.requests * LEFT + requests as f64;
+        busy.is_asked |= requests > 0;
         busy.is_kept
     }
 
-    /// A second is over. Returns the rule that is not kept any more, where another has taken its place.
-    pub(super) fn second(&mut self) -> Option<RuleKey> {
+    /// A second is over. Returns the rules that are not kept any more, because others have taken their places.
+    pub(super) fn second(&mut self) -> Vec<RuleKey> {
         self.seconds += 1;
         if self.seconds < LOOK {
-            return None;
+            return Vec::new();
         }
         self.seconds = 0;
+        // One that gives way is not asked for, or half as busy as the one that comes: none does so twice.
+        let given = std::iter::from_fn(|| self.give_way()).take(KEPT_MAX).collect();
+        self.rules.values_mut().for_each(|busy| busy.is_asked = false);
+        given
+    }
+
+    fn give_way(&mut self) -> Option<RuleKey> {
         let of = |is_kept: bool| self.rules.iter().filter(move |(_, busy)| busy.is_kept == is_kept);
-        let order = |a: &(&RuleKey, &Busy), b: &(&RuleKey, &Busy)| a.1.requests.total_cmp(&b.1.requests);
+        let order = |a: &(&RuleKey, &Busy), b: &(&RuleKey, &Busy)| {
+            (a.1.is_asked.cmp(&b.1.is_asked)).then(a.1.requests.total_cmp(&b.1.requests))
+        };
         let (least, less) = of(true).min_by(order)?;
         let (most, more) = of(false).max_by(order)?;
-        if more.requests <= 2.0 * less.requests {
+        let is_idle = more.is_asked && !less.is_asked;
+        if !is_idle && (more.requests <= 2.0 * less.requests || less.is_asked && !more.is_asked) {
             return None;
         }
         let (least, most) = (least.clone(), most.clone());
@@ -83,11 +97,22 @@ mod tests {
         for number in 0..=KEPT_MAX {
             assert_eq!(busiest.note(&rule(number), 100 + number as u64), number < KEPT_MAX);
         }
-        let minute = |busiest: &mut Busiest| (0..LOOK).find_map(|_| busiest.second());
-        assert_eq!(minute(&mut busiest), None, "not twice as busy");
+        let minute = |busiest: &mut Busiest| (0..LOOK).flat_map(|_| busiest.second()).collect::<Vec<_>>();
+        assert_eq!(minute(&mut busiest), [], "not twice as busy");
+        (0..KEPT_MAX).for_each(|number| assert!(busiest.note(&rule(number), 1)));
         assert!(!busiest.note(&rule(KEPT_MAX), 60));
-        assert_eq!(minute(&mut busiest), Some(rule(0)));
+        assert_eq!(minute(&mut busiest), [rule(0)]);
         assert!(busiest.note(&rule(KEPT_MAX), 1) && !busiest.note(&rule(0), 1));
-        assert_eq!(minute(&mut busiest), None);
+        (1..KEPT_MAX).for_each(|number| assert!(busiest.note(&rule(number), 1)));
+        assert_eq!(minute(&mut busiest), []);
+        // Of two that have had no request for a minute each gives way to one that has, however busy it was.
+        for number in 3..=KEPT_MAX {
+            busiest.note(&rule(number), 1);
+        }
+        for number in 100..103 {
+            assert!(!busiest.note(&rule(number), 1));
+        }
+        assert_eq!(minute(&mut busiest), [rule(1), rule(2)]);
+        assert_eq!((100..103).filter(|number| busiest.note(&rule(*number), 1)).count(), 2);
     }
 }

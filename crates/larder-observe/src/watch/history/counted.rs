@@ -66,7 +66,9 @@ impl CountedSince {
             let key = (rule.site.clone(), rule.rule.clone());
             let before = self.rules.get(&key);
             let requests = rule.requests().wrapping_sub(before.map_or(0, RuleSnapshot::requests));
-            if self.busiest.note(&key, requests) {
+            // What no rule took shares the figures of the rules without a place, and never has one.
+            let is_other = *key.0 == *OTHER && *key.1 == *OTHER;
+            if !is_other && self.busiest.note(&key, requests) {
                 tell_rule(&[RULE, &key.0, &key.1], &rule, before, reading);
             } else {
                 tell_rule(&[RULE, OTHER, OTHER], &rule, before, reading);
@@ -74,7 +76,7 @@ impl CountedSince {
             tell_sums(&rule, before, reading);
             self.rules.insert(key, rule);
         }
-        if let Some((site, rule)) = self.busiest.second() {
+        for (site, rule) in self.busiest.second() {
             reading.forget(&[RULE, &site, &rule]);
         }
     }

@@ -16,7 +16,9 @@ use super::series::Series;
 use crate::histogram::OCTAVES;
 
 /// The most figures that are told apart. Names come from the configuration and from fixed words: this is beyond all of them.
-const FIGURES_MAX: usize = 65_536;
+const FIGURES_MAX: usize = 16_384;
+/// A series whose figure was not told for so many seconds gives its place where there is no room.
+const IDLE: u64 = 600;
 /// What a figure takes without a series, beside its name.
 pub(super) const FIGURE_BYTES: usize = size_of::<Figure>() + 2 * size_of::<usize>();
 
@@ -44,11 +46,15 @@ pub(super) struct Figure {
     pub(super) series: Option<Series>,
     /// There was no room for a series.
     is_folded: bool,
+    /// The last second in which it was told, zero or not.
+    told: u64,
+    /// The last second in which it was not zero.
+    moved: u64,
 }
 
 impl Figure {
     fn new(form: Form) -> Self {
-        Self { form, total: 0, sum: 0.0, value: None, series: None, is_folded: false }
+        Self { form, total: 0, sum: 0.0, value: None, series: None, is_folded: false, told: 0, moved: 0 }
     }
 
     /// What is written down for this second.
@@ -65,6 +71,8 @@ impl Figure {
 pub(super) struct Durations {
     /// Of this second, per second.
     counts: Option<[f32; OCTAVES]>,
+    /// The last second in which there were any.
+    moved: u64,
     pub(super) heat: HeatMap,
 }
 
@@ -100,6 +108,7 @@ pub(super) struct Kept {
     pub(super) bytes_max: usize,
     pub(super) folded: usize,
     scratch: String,
+    second: u64,
 }
 
 impl Kept {
@@ -112,6 +121,7 @@ impl Kept {
             bytes_max,
             folded: 0,
             scratch: String::new(),
+            second: 0,
         }
     }
 
@@ -125,7 +135,8 @@ impl Kept {
     }
 
     /// A second begins in which nothing is told yet.
-    pub(super) fn begin(&mut self) {
+    pub(super) fn begin(&mut self, second: u64) {
+        self.second = second;
         self.figures.values_mut().for_each(|figure| figure.value = None);
         self.durations.values_mut().for_each(|durations| durations.counts = None);
     }
@@ -134,18 +145,12 @@ impl Kept {
     pub(super) fn write(&mut self, second: u64) {
         let slots: Vec<Slot> =
             self.resolutions.iter_mut().map(|resolution| resolution.note(second)).collect();
-        let Self { resolutions, figures, bytes, bytes_max, folded, .. } = self;
-        for figure in figures.values_mut() {
+        let mut wants_room = false;
+        for figure in self.figures.values_mut() {
             let kept = figure.kept();
-            if figure.series.is_none() && kept.is_some_and(|value| value != 0.0) && !resolutions.is_empty() {
-                let is_sparse = figure.form == Form::Sparse;
-                let more = Series::bytes(resolutions, is_sparse);
-                if *bytes + more <= *bytes_max {
-                    *bytes += more;
-                    figure.series = Some(Series::new(resolutions, is_sparse));
-                } else if !std::mem::replace(&mut figure.is_folded, true) {
-                    *folded += 1;
-                }
+            if kept.is_some_and(|value| value != 0.0) {
+                figure.moved = second;
+                wants_room |= figure.series.is_none();
             }
             if let Some(series) = &mut figure.series {
                 series.add(&slots, kept);
@@ -154,6 +159,77 @@ impl Kept {
         for durations in self.durations.values_mut() {
             durations.heat.add(&slots, &durations.counts.unwrap_or_default());
         }
+        if wants_room && !self.resolutions.is_empty() {
+            self.make_series(second, &slots);
+        }
+    }
+
+    /// Makes a series for each figure that is not zero for the first time, as far as there is room.
+    fn make_series(&mut self, second: u64, slots: &[Slot]) {
+        let is_new = |figure: &Figure| {
+            figure.series.is_none()
+                && figure.moved == second
+                && figure.kept().is_some_and(|value| value != 0.0)
+        };
+        let names: Vec<Box<str>> =
+            self.figures.iter().filter(|(_, figure)| is_new(figure)).map(|(name, _)| name.clone()).collect();
+        for name in names {
+            let Some(form) = self.figures.get(&name).map(|figure| figure.form) else { continue };
+            let more = Series::bytes(&self.resolutions, form == Form::Sparse);
+            let has_room = self.bytes + more <= self.bytes_max || self.give_room(second, more);
+            let Some(figure) = self.figures.get_mut(&name) else { continue };
+            let was_folded = std::mem::replace(&mut figure.is_folded, !has_room);
+            self.folded = self.folded + usize::from(!has_room) - usize::from(was_folded);
+            if has_room {
+                self.bytes += more;
+                let mut series = Series::new(&self.resolutions, form == Form::Sparse);
+                series.add(slots, figure.kept());
+                figure.series = Some(series);
+            }
+        }
+    }
+
+    /// Lets go of the series whose figure has been zero for the longest time. False where none has been for long.
+    fn give_room(&mut self, second: u64, more: usize) -> bool {
+        let idle = self.figures.values_mut().filter(|figure| figure.series.is_some());
+        let Some(figure) = idle.min_by_key(|figure| figure.moved) else { return false };
+        if second.saturating_sub(figure.moved) <= IDLE {
+            return false;
+        }
+        figure.series = None;
+        self.bytes -= Series::bytes(&self.resolutions, figure.form == Form::Sparse);
+        self.bytes + more <= self.bytes_max
+    }
+
+    /// Forgets figures that nothing has told for as long as anything is remembered: of stores, origins and addresses that are gone.
+    pub(super) fn forget_gone(&mut self, second: u64) {
+        let span = self.resolutions.iter().map(Resolution::span).max().unwrap_or_default().max(IDLE);
+        self.forget_where(|_, figure| second.saturating_sub(figure.told.max(figure.moved)) > span);
+        let before = self.durations.len();
+        self.durations.retain(|_, durations| second.saturating_sub(durations.moved) <= span);
+        self.bytes -= (before - self.durations.len()) * HeatMap::bytes(&self.resolutions);
+    }
+
+    fn forget_where(&mut self, goes: impl Fn(&str, &Figure) -> bool) {
+        let Self { figures, bytes, resolutions, folded, .. } = self;
+        figures.retain(|name, figure| {
+            let goes = goes(name, figure);
+            if goes {
+                *bytes -= FIGURE_BYTES + name.len();
+                if figure.series.is_some() {
+                    *bytes -= Series::bytes(resolutions, figure.form == Form::Sparse);
+                }
+                *folded -= usize::from(figure.is_folded);
+            }
+            !goes
+        });
+    }
+
+    /// Whether there is a figure of this name.
+    pub(super) fn has(&mut self, name: &SeriesName<'_>) -> bool {
+        self.scratch.clear();
+        name.write(&mut self.scratch);
+        self.figures.contains_key(self.scratch.as_str())
     }
 
     pub(super) fn second(&self, at: WallTime) -> Second {
@@ -176,9 +252,12 @@ impl Kept {
             self.bytes += FIGURE_BYTES + scratch.len();
             self.figures.insert(scratch.as_str().into(), Figure::new(form));
         }
+        let second = self.second;
         let found = self.figures.get_mut(scratch.as_str());
         self.scratch = scratch;
-        found
+        let figure = found?;
+        figure.told = second;
+        Some(figure)
     }
 
     /// Durations of this second, where there is room for their past.
@@ -191,10 +270,13 @@ impl Kept {
             }
             self.bytes += more;
             let heat = HeatMap::new(&self.resolutions);
-            self.durations.insert(name.into(), Durations { counts: None, heat });
+            self.durations.insert(name.into(), Durations { counts: None, moved: 0, heat });
         }
         if let Some(durations) = self.durations.get_mut(name) {
             durations.counts = Some(counts);
+            if counts.iter().any(|count| *count > 0.0) {
+                durations.moved = self.second;
+            }
         }
     }
 
@@ -202,17 +284,7 @@ impl Kept {
     pub(super) fn forget(&mut self, scope: &[&str]) {
         let mut prefix = String::new();
         SeriesName::of(scope, "").write(&mut prefix);
-        let Self { figures, bytes, resolutions, .. } = self;
-        figures.retain(|name, figure| {
-            let goes = name.starts_with(&prefix);
-            if goes {
-                *bytes -= FIGURE_BYTES + name.len();
-                if figure.series.is_some() {
-                    *bytes -= Series::bytes(resolutions, figure.form == Form::Sparse);
-                }
-            }
-            !goes
-        });
+        self.forget_where(|name, _| name.starts_with(&prefix));
     }
 
     pub(super) fn remembered(&self) -> SeriesMemory {

@@ -36,6 +36,9 @@ pub use window::{LatencyAnswer, NotASpan, SERIES_MAX, SeriesAnswer, Span};
 /// After a pause of so many seconds at most, what was counted in it belongs to all of them.
 const CARRIED: u64 = 10;
 
+/// Seconds between two looks for what is gone.
+const FORGET_EVERY: u64 = 60;
+
 /// What is remembered over time, and of this second.
 #[derive(Debug)]
 pub(super) struct History {
@@ -63,12 +66,15 @@ impl History {
         }
         // Whole seconds, so that the sum over them is what was counted.
         let elapsed = before.map_or(1.0, |(newest, _)| (second - newest) as f64);
-        self.kept.begin();
+        self.kept.begin(second);
         read(&mut Reading::new(&mut self.kept, elapsed, before.is_none()));
         self.newest = Some((second, now));
         let (newest, _) = before?;
         let from = if second - newest <= CARRIED { newest + 1 } else { second };
         (from..=second).for_each(|second| self.kept.write(second));
+        if second / FORGET_EVERY != newest / FORGET_EVERY {
+            self.kept.forget_gone(second);
+        }
         Some(self.kept.second(now.wall))
     }
 

@@ -42,7 +42,7 @@ impl<'a> Reading<'a> {
     pub fn total(&mut self, name: &SeriesName<'_>, total: u64) -> u64 {
         let is_first = self.is_first;
         let elapsed = self.elapsed;
-        if total == 0 {
+        if total == 0 && !self.kept.has(name) {
             return 0;
         }
         let Some(figure) = self.kept.figure(name, Form::Rate) else { return 0 };
@@ -75,7 +75,9 @@ impl<'a> Reading<'a> {
         let Some(figure) = self.kept.figure(name, Form::Sparse) else { return };
         let before = std::mem::replace(&mut figure.sum, sum);
         if more > 0 {
-            self.set(name, Form::Sparse, (sum - before).max(0.0) / more as f64);
+            // A sum that has begun anew is all of it new.
+            let grown = if sum < before { sum } else { sum - before };
+            self.set(name, Form::Sparse, grown / more as f64);
         }
     }
 

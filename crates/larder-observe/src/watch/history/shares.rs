@@ -113,7 +113,7 @@ impl History {
             rest -= all;
         }
         *groups.entry(vec![None; question.by.len()]).or_default() += rest.max(0.0);
-        Some(answer(groups, question, total, now.wall, seconds))
+        Some(answer(groups, question, total, now.wall, self.known(seconds)))
     }
 }
 

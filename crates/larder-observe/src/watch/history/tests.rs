@@ -426,3 +426,43 @@ fn a_day_with_every_bound_reached_takes_what_is_said() {
         Some(5.0)
     );
 }
+
+#[test]
+fn what_is_gone_makes_room_for_what_comes() {
+    let minutes = |count: u64| Duration::from_secs(60 * count);
+    let of_one = Series::bytes(&Resolution::all(600), false);
+    let mut world = World::with(minutes(10), 2 * of_one + 20 * (FIGURE_BYTES + 64));
+    let tell = |world: &mut World, address: u32, rounds: u32| {
+        for _ in 0..rounds {
+            let address = address.to_string();
+            world.after(Duration::from_secs(5), |reading| {
+                reading.more(&SeriesName::of(&["server", "app", &address], "requests"), 5.0);
+            });
+        }
+    };
+    (0..3).for_each(|address| tell(&mut world, address, 1));
+    let remembered = world.history.remembered();
+    assert_eq!((remembered.series, remembered.folded), (2, 1), "{remembered:?}");
+    // Ten minutes later the first two give way, and their names go.
+    tell(&mut world, 9, 130);
+    let remembered = world.history.remembered();
+    assert_eq!((remembered.series, remembered.folded), (1, 0), "{remembered:?}");
+    assert!(remembered.bytes < of_one + FIGURE_BYTES + 64, "{remembered:?}");
+    assert_eq!(world.series("server:app:9:requests", 3, 0, None), [Some(1.0); 3]);
+    assert_eq!(world.series("server:app:0:requests", 3, 0, None), [Some(0.0); 3]);
+}
+
+#[test]
+fn an_answer_has_no_more_values_than_it_may() {
+    let mut world = World::new();
+    world.after(Duration::from_secs(1), |reading| {
+        (0..300).for_each(|rule| {
+            reading.more(&SeriesName::of(&["rule", "shop", &rule.to_string()], "result").word("asked"), 1.0);
+        });
+    });
+    let ask = |from, step| world.history.series(&["rule:*"], Span { from, to: 0, step: Some(step) });
+    assert_eq!(ask(2000, 1), Err(NotASpan::TooManyValues));
+    assert_eq!(ask(200, 1).map(|answer| answer.values.len()), Ok(300));
+    // A point of a day reads what the ring has, and no more.
+    assert_eq!(ask(600, 86_400).map(|answer| answer.values[0].1.len()), Ok(1));
+}

@@ -8,12 +8,15 @@ use larder_http::time::{Now, WallTime};
 use super::History;
 use super::kept::{Figure, Form};
 use super::resolution::Resolution;
+use super::series::Series;
 use crate::histogram::OCTAVES;
 
 /// The most names of one answer.
 pub const SERIES_MAX: usize = 512;
 /// The most points of one.
 const POINTS_MAX: u64 = 2000;
+/// The most values of one answer.
+const VALUES_MAX: u64 = 128_000;
 /// A day: nothing is remembered for longer.
 const SECONDS_MAX: u64 = 86_400;
 
@@ -32,6 +35,9 @@ pub enum NotASpan {
     /// Too many points.
     #[error("at most {POINTS_MAX} points: `step` has to be longer, or the span shorter")]
     TooManyPoints,
+    /// Too many points of all names together.
+    #[error("at most {VALUES_MAX} values: fewer names, a longer `step`, or a shorter span")]
+    TooManyValues,
     /// Too many names.
     #[error("at most 64 names, and {SERIES_MAX} with those that `*` stands for")]
     TooManyNames,
@@ -102,7 +108,9 @@ impl Points {
     /// The slots of a point.
     fn slots(&self, point: u64, resolution: &Resolution) -> std::ops::Range<u64> {
         let per_point = self.step / resolution.step;
-        point * per_point..(point + 1) * per_point
+        let (begin, end) = (point * per_point, (point + 1) * per_point);
+        // No more than the ring has: a point may be a day.
+        begin.max(end.saturating_sub(resolution.slots() as u64))..end
     }
 }
 
@@ -157,6 +165,9 @@ impl History {
         }
         found.sort_unstable();
         found.dedup();
+        if found.len() as u64 * (points.last - points.first + 1) > VALUES_MAX {
+            return Err(NotASpan::TooManyValues);
+        }
         let values = found.into_iter().map(|name| {
             let figure = self.kept.figures.get(name);
             let values = (points.first..=points.last).map(|point| self.value(figure, &points, point));
@@ -209,34 +220,36 @@ impl History {
         })
     }
 
+    /// The resolution that reaches back so many seconds, its place, and its slots of that time, the last of which is not over.
+    fn lately(&self, seconds: u64) -> Option<(usize, &Resolution, std::ops::Range<u64>)> {
+        let (newest, _) = self.newest?;
+        let all = &self.kept.resolutions;
+        let place = all.iter().position(|resolution| resolution.span() >= seconds);
+        let place = place.or(all.len().checked_sub(1))?;
+        let resolution = all.get(place)?;
+        let last = newest / resolution.step;
+        let count = seconds.div_ceil(resolution.step).clamp(1, resolution.slots() as u64);
+        Some((place, resolution, (last + 1).saturating_sub(count)..last + 1))
+    }
+
+    /// How many of the last so many seconds are known.
+    pub(super) fn known(&self, seconds: u64) -> u64 {
+        let Some((_, resolution, slots)) = self.lately(seconds) else { return 0 };
+        slots.filter_map(|slot| resolution.known(slot)).map(|(_, known)| u64::from(known)).sum()
+    }
+
     /// The means of all figures over the last so many seconds, without those that are zero.
     pub(in crate::watch) fn means(&self, seconds: u64) -> Vec<(&str, f64)> {
-        let step = self
-            .kept
-            .resolutions
-            .iter()
-            .find(|resolution| resolution.span() >= seconds)
-            .map(|resolution| resolution.step);
-        let span = Span { from: seconds, to: 0, step: Some(seconds.next_multiple_of(step.unwrap_or(1))) };
-        let Ok(points) = self.points(span) else { return Vec::new() };
-        let Some(resolution) = self.kept.resolutions.get(points.resolution) else { return Vec::new() };
-        // Not of the points' grid, but the last so many slots.
-        let last = points.newest.0 / resolution.step;
-        let slots = (last + 1).saturating_sub(seconds / resolution.step)..last + 1;
-        let mut means: Vec<_> = self
-            .kept
-            .figures
-            .iter()
-            .filter_map(|(name, figure)| {
-                let series = figure.series.as_ref()?;
-                let sums = slots
-                    .clone()
-                    .filter_map(|slot| resolution.known(slot))
-                    .map(|known| series.sum(points.resolution, known));
-                let (sum, seconds) = sums.fold((0.0, 0), |all, of| (all.0 + of.0, all.1 + of.1));
-                (sum != 0.0 && seconds > 0).then(|| (&**name, sum / f64::from(seconds)))
-            })
-            .collect();
+        let Some((place, resolution, slots)) = self.lately(seconds) else { return Vec::new() };
+        let mean = |series: &Series| {
+            let known = slots.clone().filter_map(|slot| resolution.known(slot));
+            let sums = known.map(|known| series.sum(place, known));
+            let (sum, seconds) = sums.fold((0.0, 0), |all, of| (all.0 + of.0, all.1 + of.1));
+            (sum != 0.0 && seconds > 0).then(|| sum / f64::from(seconds))
+        };
+        let figures = self.kept.figures.iter();
+        let means = figures.filter_map(|(name, figure)| Some((&**name, mean(figure.series.as_ref()?)?)));
+        let mut means: Vec<_> = means.collect();
         means.sort_unstable_by_key(|(name, _)| *name);
         means
     }

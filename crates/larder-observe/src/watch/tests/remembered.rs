@@ -1,5 +1,6 @@
 //! Remembered samples and events: how many, in which order, and their figures.
 
+use super::super::events::EVENTS_BYTES_MAX;
 use super::*;
 
 fn targets(samples: &[Arc<Sample>]) -> Vec<String> {
@@ -71,7 +72,7 @@ fn the_oldest_go_where_samples_are_large() {
 }
 
 #[test]
-fn of_events_the_newest_256_are_remembered_and_their_texts_are_cut() {
+fn of_events_the_newest_are_remembered_and_their_texts_are_cut() {
     let world = World::new();
     for number in 0..300_u64 {
         let event = Event {
@@ -83,12 +84,12 @@ fn of_events_the_newest_256_are_remembered_and_their_texts_are_cut() {
         world.watch.tell(event);
     }
     let events = world.watch.events();
-    assert_eq!(events.len(), EVENTS_MAX);
-    assert_eq!((events[0].at, events[255].at), (WallTime(299), WallTime(44)));
+    assert_eq!(events.len(), 128);
+    assert_eq!((events[0].at, events[127].at), (WallTime(299), WallTime(172)));
     assert_eq!(events[0].subject, "\u{e9}".repeat(128));
     assert!(events.iter().all(|event| (1020..=1024).contains(&event.text.len())));
     let taken = world.exposes("larder_live_bytes") as usize;
-    assert!(taken > 256 * 1280 && taken <= EVENTS_BYTES_MAX, "{taken}");
+    assert!(taken > 128 * 1280 && taken <= EVENTS_BYTES_MAX, "{taken}");
 }
 
 #[test]

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::super::connection::ClientConnection;
-use super::super::load::LoadError;
+use super::super::load_error::LoadError;
 use super::chance::Chance;
 use super::tide::Tide;
 use super::visits::{ShopRequest, Tastes};

@@ -25,7 +25,7 @@ use self::crowd::Crowd;
 use self::shop::{Filler, ServerHealth, ShopServer};
 use super::ending::EndWish;
 use super::front::{END_TIME, started};
-use super::load::LoadError;
+use super::load_error::LoadError;
 use super::screen::Screen;
 use super::table::grouped;
 use crate::server::{Server, ServerError};

@@ -1,7 +1,7 @@
 //! What the visitors of the busy demo ask for, request by request.
 //!
-//! In: [`Chance`]. Out: requests. How often each part of the shop is asked for stands in one table, and which page of it follows from its
-//! popularity, so that the load looks like that of a shop: few pages are asked for often, many seldom.
+//! In: [`Chance`]. Out: requests. One table says how often each part of the shop is asked for. Which page of it follows from
+//! its popularity, as in a real shop: few pages are asked for often, many seldom.
 //! Deliberately absent: time, and what the shop answers.
 
 use http::Method;
