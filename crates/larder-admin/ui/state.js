@@ -7,14 +7,16 @@
 import { useEffect, useState } from './vendor/preact-hooks.js';
 import { Failure, get, stream } from './api.js';
 
+/** `step`: seconds between two points of a picture; `coarse`: where only a mean is shown. */
 export const WINDOWS = [
-  { seconds: 600, name: '10 min', words: '10 minutes' },
-  { seconds: 10800, name: '3 h', words: '3 hours' },
-  { seconds: 86400, name: '24 h', words: '24 hours' },
+  { seconds: 600, name: '10 min', words: '10 minutes', step: 5, coarse: 30 },
+  { seconds: 10800, name: '3 h', words: '3 hours', step: 30, coarse: 300 },
+  { seconds: 86400, name: '24 h', words: '24 hours', step: 300, coarse: 3600 },
 ];
 
-const EVENTS_MAX = 256;
+export const EVENTS_MAX = 256;
 const REQUESTS_MAX = 400;
+const ABOUT_MS = 150;
 
 export const app = {
   /** @type {any} */ about: null,
@@ -24,6 +26,8 @@ export const app = {
   /** @type {{ at: number, values: Record<string, number> } | null} */ tick: null,
   /** @type {{ state: 'connecting' | 'live' | 'lost' | 'token' | 'hidden', since: number, why: string, retry: number }} */
   link: { state: 'connecting', since: Date.now(), why: '', retry: 0 },
+  /** How often the stream came back: what was asked for before it broke is asked for again. */
+  returns: 0,
   /** @type {any[]} */ events: [],
   /** @type {any[]} */ requests: [],
   skipped: 0,
@@ -79,7 +83,9 @@ export function chooseCompare(on) {
   changed();
 }
 
-export const windowWords = () => WINDOWS.find((one) => one.seconds === app.window)?.words ?? `${app.window} s`;
+const chosen = () => WINDOWS.find((one) => one.seconds === app.window);
+export const windowWords = () => chosen()?.words ?? `${app.window} s`;
+export const windowStep = (coarse = false) => (coarse ? chosen()?.coarse : chosen()?.step) ?? 60;
 
 /** larder's clock; the browser's may be another. */
 export const serverNow = () => app.tick?.at ?? app.now?.at ?? app.about?.now ?? Date.now() / 1000;
@@ -132,13 +138,15 @@ async function run() {
   open = own;
   const parameters = wanted ? { requests: wanted.requests, tick: 1, recent: wanted.recent } : { tick: 1, samples: 0 };
   try {
-    await loadAbout();
-    await loadEvents().catch(() => {});
     await stream('/api/v1/live', parameters, own.signal, {
       opened: () => {
         app.link.retry = 0;
         if (wanted) app.requests = [];
+        if (app.link.state !== 'live' && app.link.state !== 'connecting') app.returns += 1;
         linked('live');
+        // Words are long: the first picture goes before them.
+        setTimeout(() => void loadAbout().catch(() => {}), app.about ? 0 : ABOUT_MS);
+        loadEvents().catch(() => {});
       },
       heard,
     });
@@ -225,6 +233,6 @@ export function useNow() {
       clearInterval(timer);
       own.abort();
     };
-  }, [app.link.state === 'live']);
+  }, [app.returns]);
   return app.now;
 }

@@ -13,13 +13,12 @@ import { told, wordsOf } from '../words.js';
 import { Series } from '../parts/series.js';
 import { Picture } from '../parts/picture.js';
 import { Table } from '../parts/table.js';
-import { Text } from '../parts/text.js';
+import { SiteName, Text } from '../parts/text.js';
 import { rowsOf } from '../parts/traffic.js';
 
 /** Words with the server where they occurred last. */
 function useExamples() {
   const [rows, setRows] = useState(/** @type {any[]} */ ([]));
-  const live = app.link.state === 'live';
   useEffect(() => {
     const load = () =>
       document.hidden ||
@@ -30,7 +29,7 @@ function useExamples() {
     load();
     const timer = setInterval(load, 15000);
     return () => clearInterval(timer);
-  }, [app.window, live]);
+  }, [app.window, app.returns]);
   return rows;
 }
 
@@ -96,7 +95,7 @@ export function Errors() {
   const cut = (stats.sites ?? []).filter((/** @type {any} */ site) => site.aborted > 0);
   const losses = [
     ...cut.map((/** @type {any} */ site) => ({
-      what: html`responses of <${Text} of=${site.name} max=${60} /> that were cut`,
+      what: html`responses of <${SiteName} site=${site.name} max=${60} /> that were cut`,
       count: site.aborted,
       todo: 'A client went away, or the origin broke off.',
     })),

@@ -14,7 +14,7 @@ import { results } from '../words.js';
 import { ResultBar } from '../parts/bar.js';
 import { Spark } from '../parts/spark.js';
 import { Table } from '../parts/table.js';
-import { Text } from '../parts/text.js';
+import { RuleName, SiteName, Text, isNoSite, noSiteSentence } from '../parts/text.js';
 
 /** The rules of the file, then what else was counted. @param {any} config @param {any} stats */
 function listed(config, stats) {
@@ -92,7 +92,7 @@ export function Rules() {
       wide: true,
       cell: (/** @type {any} */ row) =>
         html`${row.line ? html`<a href=${`#/config?line=${row.line}`}><${Text} of=${row.rule} max=${80} /></a>`
-        : html`<${Text} of=${row.rule} max=${80} />`}
+        : html`<${RuleName} site=${row.site} rule=${row.rule} max=${80} />`}
       ${!row.totals?.requests ? html`<span class="tag warn">never matched</span>` : ''}${row.after
         ? html`<span class="tag warn">behind ${row.after}, which takes all</span>` : ''}`,
     },
@@ -140,7 +140,8 @@ export function Rules() {
       first one that matches decides.</p>
     <ul class="keys">${words.map((word) => html`<li><span class=${`dot c-r-${word}`}></span>${word}</li>`)}</ul>
     ${sites.map(
-      (site) => html`<section class="panel"><h2>Site <${Text} of=${site} max=${80} /></h2>
+      (site) => html`<section class="panel"><h2>${isNoSite(site) ? 'No site' : html`Site <${SiteName} site=${site} max=${80} />`}</h2>
+      ${isNoSite(site) ? html`<p class="note">${noSiteSentence}</p>` : ''}
       <${Table} caption=${`Rules of ${site}`} columns=${columns} rows=${all.filter((/** @type {any} */ row) => row.site === site)}
         mark=${(/** @type {any} */ row) => (row.totals?.requests ? '' : 'idle')} /></section>`,
     )}

@@ -4,14 +4,14 @@
 
 import { html } from '../vendor/htm-preact.js';
 import { causes, where } from '../account.js';
-import { bytes, count, moment, percent, rate, shown } from '../format.js';
+import { bytes, count, moment, percent, rate, shown, span } from '../format.js';
 import { below, means } from '../past.js';
 import { app, windowWords } from '../state.js';
 import { told } from '../words.js';
 import { Bar } from './bar.js';
-import { Text } from './text.js';
+import { RuleName, Text } from './text.js';
 
-/** @param {{ values: Record<string, number>, before: Record<string, number> | null, minute: Record<string, number>, all: number }} props */
+/** @param {{ values: Record<string, number>, before: Record<string, number> | null, minute: Record<string, number> }} props */
 export function WhyList({ values, before, minute }) {
   const found = causes(values);
   const sum = found.reduce((total, cause) => total + cause.rate, 0);
@@ -25,7 +25,7 @@ export function WhyList({ values, before, minute }) {
       return html`<li title=${told(cause.kind, cause.word).sentence ?? ''}><a href=${`#/why?open=${cause.kind}.${cause.word}`}>
         ${cause.word}</a><span class="value">${percent(cause.rate / sum, 0)}</span>
         <${Bar} share=${cause.rate / sum} before=${before ? (thenSum ? (old?.rate ?? 0) / thenSum : 0) : null} kind="r-asked" />
-        <span class="note">${place?.rule ? html`<${Text} of=${place.rule} max=${40} />` : ''}</span></li>`;
+        <span class="note">${place?.rule ? html`<${RuleName} site=${place.site} rule=${place.rule} max=${40} />` : ''}</span></li>`;
     })}</ul>${found.length ? '' : html`<p class="none">Nothing was forwarded.</p>`}</section>`;
 }
 
@@ -41,7 +41,8 @@ export function StoreList({ stats }) {
           ${tier.state && tier.state !== 'ok' ? shown(tier.state) : percent(tier.max_bytes ? tier.bytes / tier.max_bytes : 0, 0)}</span>
         <${Bar} share=${tier.max_bytes ? tier.bytes / tier.max_bytes : 0} kind=${tier.tier === 'memory' ? 'r-memory' : tier.tier === 'disk'
           ? 'r-disk' : 'r-file'} />
-        <span class="note">${bytes(tier.bytes)} of ${bytes(tier.max_bytes)}</span></li>`,
+        <span class="note">${bytes(tier.bytes)} of ${bytes(tier.max_bytes)}${tier.tier === 'memory' && store.evicted_age !== null
+          && store.evicted_age !== undefined ? `; evicted after ${span(store.evicted_age)}` : ''}</span></li>`,
       ),
     )}</ul>${stats ? '' : html`<p class="none">Loading.</p>`}</section>`;
 }
