@@ -39,7 +39,7 @@ macro_rules! assets {
 /// Every file.
 static ASSETS: &[Asset] = assets! {
     HTML: "index.html";
-    STYLE: "narrow.css" "pictures.css" "style.css" "vendor/uplot.css";
+    STYLE: "narrow.css" "pages.css" "pictures.css" "style.css" "vendor/uplot.css";
     PICTURE: "icon.svg";
     PLAIN: "vendor/LICENSE-htm" "vendor/LICENSE-preact" "vendor/LICENSE-uplot" "vendor/SHA256SUMS";
     SCRIPT:

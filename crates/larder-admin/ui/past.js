@@ -3,9 +3,9 @@
 // In: names of series, with wildcards. Out: times and values that grow with each tick; in longer windows they are asked
 // for again once a step has passed. Steps are wide enough that a first answer is small. What is not known stays null, so that a restart is a gap and never a zero.
 
-import { useEffect, useRef, useState } from './vendor/preact-hooks.js';
+import { useLayoutEffect, useRef, useState } from './vendor/preact-hooks.js';
 import { get } from './api.js';
-import { app, onTick, windowStep } from './state.js';
+import { app, isWithoutPast, onTick, windowStep } from './state.js';
 
 /**
  * @typedef {{ step: number, times: number[], values: Record<string, (number | null)[]>, heard?: number }} Series
@@ -17,6 +17,8 @@ export const HOUR = 3600;
 /** @param {any} json @returns {Series} */
 function read(json) {
   const values = json.values ?? {};
+  const isKnown = Object.values(values).some((/** @type {any} */ list) => list.some((/** @type {any} */ value) => value !== null));
+  if (!isKnown) return { step: json.step, times: [], values: {} };
   const length = Math.max(0, ...Object.values(values).map((/** @type {any} */ list) => list.length));
   const first = json.from ?? json.at - json.step * (length - 1);
   return { step: json.step, times: Array.from({ length }, (_, index) => first + index * json.step), values };
@@ -30,9 +32,13 @@ function append(series, tick, names, span) {
   if (tick.at <= (series.heard ?? 0)) return;
   series.heard = tick.at;
   const wild = names.filter((name) => name.endsWith('*')).map((name) => name.slice(0, -1));
+  const isAsked = (/** @type {string} */ name) => names.includes(name) || wild.some((start) => name.startsWith(start));
   for (const name of Object.keys(tick.values)) {
-    if (!(name in series.values) && wild.some((start) => name.startsWith(start))) {
-      series.values[name] = series.times.map(() => (SPARSE.test(name) ? null : 0));
+    if (!(name in series.values) && isAsked(name)) {
+      const others = Object.values(series.values);
+      series.values[name] = series.times.map((_, index) =>
+        SPARSE.test(name) || others.every((list) => list[index] === null) ? null : 0,
+      );
     }
   }
   const lists = Object.entries(series.values);
@@ -69,7 +75,8 @@ export function usePast(names, { always = false, coarse = false } = {}) {
   const asked = names.join(',');
   const { window } = app;
   const compare = app.compare || always;
-  useEffect(() => {
+  // Before the frame is drawn, so that the answer is on its way meanwhile.
+  useLayoutEffect(() => {
     const own = new AbortController();
     const key = `${asked} ${window}`;
     if (held.current.key !== key) held.current = { key, now: null, before: null, failed: '' };
@@ -85,6 +92,7 @@ export function usePast(names, { always = false, coarse = false } = {}) {
       again = setTimeout(load, 5000);
     };
     const load = () =>
+      (isWithoutPast() && held.current.now) ||
       get('/api/v1/series', { names: asked, from: window, step }, own.signal).then((json) => set({ now: read(json), failed: '' }), failed);
     // A little more than the window, so that it lasts until it is asked for again.
     const old = { names: asked, from: window + HOUR, to: HOUR - 90, step: Math.max(step, 10) };
@@ -97,7 +105,7 @@ export function usePast(names, { always = false, coarse = false } = {}) {
     const timers = [setInterval(() => document.hidden || load(), fine ? 300000 : step * 1000)];
     if (compare) timers.push(setInterval(() => document.hidden || loadBefore(), 60000));
     const stop = onTick((tick) => {
-      if (fine && held.current.now) append(held.current.now, tick, names, window);
+      if ((fine || isWithoutPast()) && held.current.now) append(held.current.now, tick, names, window);
     });
     return () => {
       own.abort();

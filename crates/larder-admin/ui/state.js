@@ -4,7 +4,7 @@
 // draws them again after each change. A tab has one stream; a hidden tab has none. What came last stays when the stream
 // breaks, with its time, so that old figures are never taken for new ones.
 
-import { useEffect, useState } from './vendor/preact-hooks.js';
+import { useEffect, useLayoutEffect, useState } from './vendor/preact-hooks.js';
 import { Failure, get, stream } from './api.js';
 
 /** `step`: seconds between two points of a picture; `coarse`: where only a mean is shown. */
@@ -84,11 +84,17 @@ export function chooseCompare(on) {
 }
 
 const chosen = () => WINDOWS.find((one) => one.seconds === app.window);
-export const windowWords = () => chosen()?.words ?? `${app.window} s`;
+/** Whether larder keeps no figures of the past: pictures begin when they are opened. */
+export const isWithoutPast = () => app.about?.history === 0;
+export const windowWords = () => (isWithoutPast() ? 'the time since this page was opened' : (chosen()?.words ?? `${app.window} s`));
 export const windowStep = (coarse = false) => (coarse ? chosen()?.coarse : chosen()?.step) ?? 60;
 
 /** larder's clock; the browser's may be another. */
 export const serverNow = () => app.tick?.at ?? app.now?.at ?? app.about?.now ?? Date.now() / 1000;
+
+/** What is known of the last minute, or where nothing is remembered, of the last second. @returns {{ values: Record<string, number>, words: string }} */
+export const lately = () =>
+  isWithoutPast() ? { values: app.tick?.values ?? {}, words: 'the last second' } : { values: app.now?.minute ?? {}, words: 'the last minute' };
 
 /** @type {{ requests: string, recent: number } | null} */
 let wanted = null;
@@ -210,7 +216,7 @@ document.addEventListener('visibilitychange', () => {
 
 /** Figures of this moment every five seconds, while a page is open that shows them. */
 export function useNow() {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const own = new AbortController();
     const load = () => {
       if (document.hidden || app.link.state === 'token') return;

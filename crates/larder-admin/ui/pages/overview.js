@@ -8,7 +8,7 @@ import { get } from '../api.js';
 import { causes, saved, split, where } from '../account.js';
 import { byteRate, count, counted, number, percent, rate, seconds } from '../format.js';
 import { below, decoded, last, means, usePast } from '../past.js';
-import { app, useNow, windowStep, windowWords } from '../state.js';
+import { app, lately, useNow, windowStep, windowWords } from '../state.js';
 import { results } from '../words.js';
 import { Later } from '../parts/later.js';
 import { Nothing } from '../parts/notices.js';
@@ -109,9 +109,9 @@ export function Overview() {
   const values = { ...means(coarse.now), ...means(past.now) };
   const before = app.compare && past.before ? { ...means(coarse.before), ...means(past.before) } : null;
   const { all, results: of, asked } = split(values);
-  const minute = now?.minute ?? {};
+  const { values: minute, words: minuteWords } = lately();
   if (all === 0)
-    return html`<${Nothing} words=${windowWords()} /><${Later} load=${lists} stats=${now?.stats} past=${coarse} />`;
+    return html`<${Nothing} words=${windowWords()} /><${Later} key="lists" load=${lists} stats=${now?.stats} past=${coarse} />`;
   const words = results((word) => (of[word] ?? 0) > 0 || (before?.[`result.${word}`] ?? 0) > 0);
   const ofBefore = before ? split(before).results : null;
   const spared = saved(minute);
@@ -120,7 +120,8 @@ export function Overview() {
   const clients = html`<strong>clients</strong><span class="big">${rate(all)}</span>
     ${before ? html`<span class="note">before ${rate(split(before).all)}</span>` : ''}
     <span>${byteRate(values.bytes_out)}</span>
-      <span>p50 ${seconds(values['latency:all:p50'] || null)}, p99 ${seconds(values['latency:all:p99'] || null)}</span>
+      <span><span class="keep">p50 ${seconds(values['latency:all:p50'] || null)},</span> <span
+        class="keep">p99 ${seconds(values['latency:all:p99'] || null)}</span></span>
     <span>${count(last(past.now, 'connections') ?? 0)} open</span>
       <span class="note">last second ${rate(app.tick?.values.requests ?? 0)}</span>`;
   return html`<${Sentence} values=${values} before=${hour} minute=${minute} />
@@ -132,8 +133,8 @@ export function Overview() {
       <${River} words=${words} of=${of} before=${ofBefore} all=${all} clients=${clients} origins=${originBoxes(values, now?.stats, before)}
         ways=${{ origins: '#/origins' }} />
     <//>
-    ${now ? html`<p class="saved">Saved in the last minute, each second: <strong>${number(spared.requests)}</strong> requests, <strong>
+    ${now ? html`<p class="saved">Saved in ${minuteWords}${minuteWords.endsWith('minute') ? ', each second' : ''}: <strong>${number(spared.requests)}</strong> requests, <strong>
       ${byteRate(spared.bytes).replace('/s', '')}</strong> and <strong>
         ${number(spared.seconds)} s</strong> of the origins' work. <a href="#/rules">By rule</a></p>` : ''}
-    <${Later} load=${pictures} past=${past} coarse=${coarse} values=${values} before=${before} minute=${minute} stats=${now?.stats} />`;
+    <${Later} key="pictures" load=${pictures} past=${past} coarse=${coarse} values=${values} before=${before} minute=${minute} stats=${now?.stats} />`;
 }

@@ -9,7 +9,7 @@ import { get } from '../api.js';
 import { scopesIn, split } from '../account.js';
 import { byteRate, number, percent, rate, seconds, shown } from '../format.js';
 import { below, means, usePast } from '../past.js';
-import { app, useNow, windowWords } from '../state.js';
+import { app, lately, useNow, windowWords } from '../state.js';
 import { results } from '../words.js';
 import { ResultBar } from '../parts/bar.js';
 import { Spark } from '../parts/spark.js';
@@ -57,13 +57,13 @@ export function Rules() {
     get('/api/v1/config').then(setConfig, () => setConfig({}));
   }, [loaded]);
   const rows = listed(config, now?.stats);
-  const scopes = scopesIn(now?.minute ?? {});
+  const scopes = scopesIn(lately().values);
   const scopeOf = (/** @type {any} */ row) => scopes(row.site, row.rule);
   const busy = rows.filter((/** @type {any} */ row) => row.totals?.requests > 0).slice(0, 48);
   const past = usePast(busy.flatMap((/** @type {any} */ row) => [`${scopeOf(row)}result.*`]));
   const values = means(past.now);
   const before = app.compare && past.before ? means(past.before) : null;
-  const minute = now?.minute ?? {};
+  const { values: minute, words: minuteWords } = lately();
   if (!now || !config) return html`<p class="none">${shown(app.nowFault || 'Loading.')}</p>`;
   const words = results((word) => rows.some((/** @type {any} */ row) => (values[`${scopeOf(row)}result.${word}`] ?? 0) > 0));
   const all = rows.map((/** @type {any} */ row) => {
@@ -146,5 +146,5 @@ export function Rules() {
         mark=${(/** @type {any} */ row) => (row.totals?.requests ? '' : 'idle')} /></section>`,
     )}
     <p class="note">Requests, hit ratio and results: mean of ${windowWords()}. Bytes, origin time and what was saved (seconds of the
-      origin's work each second): the last minute.${past.failed ? ` ${past.failed}` : ''}</p>`;
+      origin's work each second): ${minuteWords}.${past.failed ? ` ${past.failed}` : ''}</p>`;
 }

@@ -39,7 +39,11 @@ export function CauseDetail({ cause, past }) {
         own.signal,
       ),
     );
-    Promise.all(asked).then(setLists, (error) => own.signal.aborted || setFault(error.message));
+    Promise.allSettled(asked).then((answers) => {
+      if (own.signal.aborted) return;
+      setLists(answers.map((answer) => (answer.status === 'fulfilled' ? answer.value : {})));
+      setFault(answers.find((answer) => answer.status === 'rejected')?.reason.message ?? '');
+    });
     return () => own.abort();
   }, [cause.kind, cause.word, app.window]);
   const name = `${cause.kind}.${cause.word}`;

@@ -6,6 +6,30 @@
 import { useEffect, useState } from '../vendor/preact-hooks.js';
 import { html } from '../vendor/htm-preact.js';
 
+/** Sheets that the first picture does not need, in their order. */
+const SHEETS = ['/ui/vendor/uplot.css', '/ui/pages.css'];
+
+/** @type {Promise<unknown> | null} */
+let dressed = null;
+
+/** Fetches the sheets, once. A sheet that does not come is no reason to show nothing. */
+function sheets() {
+  const last = document.querySelector('link[href="/ui/narrow.css"]');
+  dressed ??= Promise.all(
+    SHEETS.map((href) => {
+      const link = document.createElement('link');
+      link.rel = 'stylesheet';
+      link.href = href;
+      last?.before(link);
+      return new Promise((done) => {
+        link.onload = done;
+        link.onerror = done;
+      });
+    }),
+  );
+  return dressed;
+}
+
 /** After the first picture, but not before this time. */
 const AHEAD_MS = 1500;
 
@@ -16,8 +40,8 @@ export function Later({ part, load, ...rest }) {
   useEffect(() => {
     let isWanted = true;
     if (!found.part && load)
-      load().then(
-        (module) => isWanted && set({ part: module }),
+      Promise.all([load(), sheets()]).then(
+        ([module]) => isWanted && set({ part: module }),
         () => isWanted && setFault('This part of the page did not come. Reload the page.'),
       );
     return () => void (isWanted = false);

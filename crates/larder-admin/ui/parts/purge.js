@@ -117,7 +117,7 @@ export function Purge({ url, explain, object, onDone }) {
   const would = explain?.purge;
   return html`<section class="panel"><h2>Purge</h2>
     <p>${would ? `A purge of the URL would take ${counted(would.responses, 'response')}, ${bytes(would.bytes)}.`
-      : 'What a purge would take is not known yet.'} ${explain?.stored?.last_purge ? '' : 'None of the last 1000 purges named it.'}</p>
+      : 'What a purge would take is not known yet.'} ${!explain || explain.stored?.last_purge ? '' : 'None of the last 1000 purges named it.'}</p>
     ${
       may === false
         ? html`<p

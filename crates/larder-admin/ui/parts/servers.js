@@ -55,7 +55,7 @@ export function Servers({ origin, past }) {
     ...(isWeighed ? [{ key: 'weight', name: 'weight', number: true }] : []),
     {
       key: 'rate',
-      name: `requests, ${windowWords()}`,
+      name: 'requests/s',
       number: true,
       cell: (/** @type {any} */ row) => {
         const name = `${serverKey(origin.name, row)}requests`;
@@ -90,7 +90,7 @@ export function Servers({ origin, past }) {
   ];
   return html`<${Table} caption=${`Servers of ${origin.name}`} columns=${columns} rows=${servers}
     none="No server is known yet: the origin has not been asked." />
-    <p class="note">Answers, times and failures of a server are those since the start; its times are known within a factor of two.
+    <p class="note">Requests/s: mean of ${windowWords()}. Answers, times and failures of a server are those since the start; its times are known within a factor of two.
       ${servers.some((/** @type {any} */ one) => one.check) ? '' : html` No server is checked: <code>[origins.NAME.health]</code> does that.`}</p>`;
 }
 

@@ -4,8 +4,8 @@
 // recovery after it. What is before the start is not known, and stays empty.
 
 import { html } from '../vendor/htm-preact.js';
-import { clock, moment, shown } from '../format.js';
-import { EVENTS_MAX, app, serverNow, windowWords } from '../state.js';
+import { clock, moment, shown, span } from '../format.js';
+import { EVENTS_MAX, app, serverNow } from '../state.js';
 import { Picture } from './picture.js';
 import { Text } from './text.js';
 
@@ -52,10 +52,10 @@ export function TimeLine({ servers, name }) {
   });
   const all = rows.flatMap((row) => row.events.map((event) => ({ ...event, server: row.server.server })));
   const sentence = all.length
-    ? `Ejections and recoveries of ${shown(name)} in ${windowWords()}: ${all.map((event) =>
+    ? `Ejections and recoveries of ${shown(name)} in the last ${span(app.window)}: ${all.map((event) =>
       `${shown(event.server)} ${event.kind} at ${clock(event.at)}`).join('; ')}.`
-    : `No server of ${shown(name)} was left out or came back in ${windowWords()}, as far as is known.`;
-  return html`<${Picture} title="Servers over time" note=${windowWords()} sentence=${sentence} columns=${[
+    : `No server of ${shown(name)} was left out or came back in the last ${span(app.window)}, as far as is known.`;
+  return html`<${Picture} title="Servers over time" note=${`the last ${span(app.window)}`} sentence=${sentence} columns=${[
     { key: 'at', name: 'time', cell: (/** @type {any} */ row) => moment(row.at) },
     { key: 'server', name: 'server', cell: (/** @type {any} */ row) => html`<${Text} of=${row.server} />` },
     { key: 'kind', name: 'what' },

@@ -6,8 +6,8 @@ import { useEffect, useState } from '../vendor/preact-hooks.js';
 import { html } from '../vendor/htm-preact.js';
 import { get } from '../api.js';
 import { clock, rate, seconds } from '../format.js';
-import { HOUR, mean } from '../past.js';
-import { app, windowStep, windowWords } from '../state.js';
+import { HOUR, last, mean } from '../past.js';
+import { app, isWithoutPast, windowStep, windowWords } from '../state.js';
 import { results } from '../words.js';
 import { HeatMap } from './heat.js';
 import { Picture } from './picture.js';
@@ -64,6 +64,7 @@ function useHeat(of) {
     const own = new AbortController();
     const load = () =>
       document.hidden || get('/api/v1/latency', { of, from: window, step: windowStep() }, own.signal).then(set, () => {});
+    if (isWithoutPast()) return undefined;
     load();
     const timer = setInterval(load, window <= 600 ? 5000 : 30000);
     return () => {
@@ -94,5 +95,8 @@ export function Latencies({ past, of, title = 'Time to answer' }) {
       ...['p50', 'p99'].map((what) =>
         ({ key: what, name: what, number: true, cell: (/** @type {any} */ row) => seconds(series.values[name + what]?.[row.index]) }))]}
     rows=${rowsOf(series.times)}>
-      <${HeatMap} heat=${heat} lines=${[...before, line(series, 'p50', [], 0), line(series, 'p99', [6, 4], 0)]} /><//>`;
+      ${isWithoutPast()
+        ? html`<p>p50 ${seconds(last(series, `${name}p50`))}, p99 ${seconds(last(series, `${name}p99`))} in the last seconds.</p>
+          <p class="none">There is no past to draw here, as <code>history</code> in <code>[live]</code> is <code>0s</code>.</p>`
+        : html`<${HeatMap} heat=${heat} lines=${[...before, line(series, 'p50', [], 0), line(series, 'p99', [6, 4], 0)]} />`}<//>`;
 }
