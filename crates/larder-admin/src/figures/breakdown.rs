@@ -1,7 +1,7 @@
 //! `/api/v1/breakdown`: what requests have in common.
 //!
 //! In: `by` with up to four dimensions, `from` in seconds, `where` as a filter, and `limit`. Out: rates of each combination as JSON, and from what
-//! they are made: from samples, where nothing that counts all requests knows these dimensions.
+//! they are made: counters over time, or samples where these do not know the dimensions.
 
 use std::time::Duration;
 
@@ -24,17 +24,9 @@ const FROM_MAX: f64 = 86_400.0;
 /// Answers a question for what requests have in common.
 pub(crate) fn breakdown(watch: &Watch, query: &str, now: Now) -> Response {
     match question(query) {
-        Ok(question) => {
-            let told = of_all(&question).unwrap_or_else(|| watch.breakdown(&question, now));
-            json(&described(told))
-        }
+        Ok(question) => json(&described(watch.breakdown(&question, now))),
         Err(response) => *response,
     }
-}
-
-/// The answer of what counts every request. Nothing keeps counts over time, so there is none.
-fn of_all(_question: &BreakdownQuestion) -> Option<Breakdown> {
-    None
 }
 
 fn question(query: &str) -> Result<BreakdownQuestion, Box<Response>> {

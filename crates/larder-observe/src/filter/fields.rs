@@ -28,6 +28,8 @@ pub enum TextField {
     Before,
     /// The token of Cache-Status's `detail`.
     Detail,
+    /// Why the response was not stored, where it might have been.
+    NotStored,
     /// The site's name or first host.
     Site,
     /// The rule's name.
@@ -181,6 +183,9 @@ fields! {
     "detail", Text(TextField::Detail), ignored,
         "The token in the `detail` parameter of `Cache-Status`.",
         "detail=set-cookie";
+    "not_stored" ("not-stored" "notstored"), Text(TextField::NotStored), ignored,
+        "Why the response was not stored, such as `no-store` or `set-cookie`.",
+        "not_stored=set-cookie";
     "stored" ("cached"), FieldKind::Stored, ignored,
         "Whether the response was stored: `true` or `false`.",
         "stored=false";

@@ -53,7 +53,7 @@ dimensions! {
     Result "result" |s| text(s, TextField::Result), "How larder came by the answer.";
     Reason "reason" |s| text(s, TextField::Reason), "Why the request was forwarded.";
     Before "before" |s| text(s, TextField::Before), "Why a URI that was missed had no stored response.";
-    NotStored "not_stored" |s| s.head().not_stored.map(str::to_owned), "Why the response was not stored.";
+    NotStored "not_stored" |s| text(s, TextField::NotStored), "Why the response was not stored.";
     Detail "detail" |s| text(s, TextField::Detail), "The token in the `detail` parameter of `Cache-Status`.";
     Status "status" |s| Some(s.head().status.as_str().to_owned()), "The status code, with all digits.";
     Site "site" |s| text(s, TextField::Site), "The site.";

@@ -281,8 +281,11 @@ impl Watch {
         question.top(rates)
     }
 
-    /// Remembered samples, by what they have in common.
+    /// Requests by what they have in common: from counters where these can tell, and from remembered samples otherwise.
     pub fn breakdown(&self, question: &BreakdownQuestion, now: Now) -> Breakdown {
+        if let Some(told) = self.history.lock().breakdown(question) {
+            return told;
+        }
         let began = self.tables.lock().began().map_or(now.wall, |began| began.wall);
         let (all, has_let_go) = {
             let recent = self.recent.lock();

@@ -183,6 +183,7 @@ impl Facts for Sample {
             TextField::Reason => head.forward.map(|reason| reason.token()),
             TextField::Before => head.before,
             TextField::Detail => head.detail,
+            TextField::NotStored => head.not_stored,
             TextField::Site => place.site.as_deref(),
             TextField::Rule => place.rule.as_deref(),
             TextField::Store => place.store.as_deref(),

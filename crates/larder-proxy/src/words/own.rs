@@ -2,6 +2,7 @@
 //!
 //! In: a variant. Out: its word. Each match names every variant, so that a new one has to say what it means.
 
+use larder_cache::NotStorable;
 use larder_http::fields::cache_status::{Forward, RequestResult};
 use larder_observe::Label as _;
 use larder_origin::ServerState;
@@ -38,8 +39,9 @@ pub(super) fn reason(forward: Forward) -> Word {
         Forward::Bypass => {
             word("The cache has no part in it: by a setting, or because it has content or is a WebSocket.")
                 .helps("The first rule that matches decides: see whether it says cache = \"off\".")
+                .forbids(true)
         }
-        Forward::Method => word("Its method is never answered from stored responses."),
+        Forward::Method => word("Its method is never answered from stored responses.").forbids(true),
         Forward::UriMiss => word("Nothing is stored under its URL.")
             .helps("The word before says what became of the URL, and not_stored why a response is not kept."),
         Forward::VaryMiss => word("Responses are stored under its URL, but for other request fields.")
@@ -69,7 +71,7 @@ pub(super) fn not_stored(why: NotStored) -> Word {
     match why {
         NotStored::Rule(rule) => {
             let word = Word::new(rule.token(), rule.sentence()).section(rule.section());
-            Word { helps: help(rule), ..word }
+            Word { helps: help(rule), ..word }.forbids(is_forbidden(rule))
         }
         NotStored::NoRoom => word.helps("A larger memory or max_object for the store."),
         NotStored::QueueFull => word.helps("More memory, faster disks, or more of them."),
@@ -77,6 +79,31 @@ pub(super) fn not_stored(why: NotStored) -> Word {
         NotStored::MinUses => word.section("configuration").helps("A smaller min_uses stores earlier."),
         NotStored::Unread => word.helps("Ask with GET, or set head = \"pass\"."),
         NotStored::Invalidated | NotStored::Superseded | NotStored::Incomplete => word,
+    }
+}
+
+/// Whether what forbids it is what a person meant: the request's method, fields and credentials, or the origin's word.
+fn is_forbidden(rule: NotStorable) -> bool {
+    match rule {
+        NotStorable::Method
+        | NotStorable::Interim
+        | NotStorable::PartialContent
+        | NotStorable::NotModified
+        | NotStorable::PreconditionFailed
+        | NotStorable::RangeNotSatisfiable
+        | NotStorable::RequestNoStore
+        | NotStorable::MustUnderstand
+        | NotStorable::NoStore
+        | NotStorable::Private
+        | NotStorable::Authorization
+        | NotStorable::SessionCookie
+        | NotStorable::SetCookieBypass => true,
+        NotStorable::VaryAny
+        | NotStorable::SetCookie
+        | NotStorable::SetSessionCookie
+        | NotStorable::SetPersonalCookie
+        | NotStorable::NoCache
+        | NotStorable::NoLifetime => false,
     }
 }
 

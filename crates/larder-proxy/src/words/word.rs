@@ -19,11 +19,14 @@ pub struct Word {
     /// What an operator or an application can do, in one sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub helps: Option<&'static str>,
+    /// Whether the request or the origin's answer forbids to store or to use a stored response: no setting should change that.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub forbids: bool,
 }
 
 impl Word {
     pub(super) const fn new(word: &'static str, sentence: &'static str) -> Self {
-        Self { word, sentence: Cow::Borrowed(sentence), section: None, helps: None }
+        Self { word, sentence: Cow::Borrowed(sentence), section: None, helps: None, forbids: false }
     }
 
     pub(super) fn section(self, section: &'static str) -> Self {
@@ -32,6 +35,12 @@ impl Word {
 
     pub(super) fn helps(self, helps: &'static str) -> Self {
         Self { helps: Some(helps), ..self }
+    }
+}
+
+impl Word {
+    pub(super) fn forbids(self, forbids: bool) -> Self {
+        Self { forbids, ..self }
     }
 }
 

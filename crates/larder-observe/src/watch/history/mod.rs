@@ -16,6 +16,7 @@ mod name;
 mod reading;
 mod resolution;
 mod series;
+mod shares;
 mod window;
 
 use std::time::Duration;

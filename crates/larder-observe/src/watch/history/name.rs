@@ -59,6 +59,26 @@ pub fn scope_name(scope: &[&str]) -> String {
     out
 }
 
+/// A name of a scope as it was before it was written into one. What is no encoding stays.
+pub(super) fn decoded(name: &str) -> String {
+    let mut bytes = Vec::with_capacity(name.len());
+    let mut rest = name.as_bytes();
+    while let Some((byte, behind)) = rest.split_first() {
+        let code = behind.get(..2).filter(|_| *byte == b'%').and_then(|code| str::from_utf8(code).ok());
+        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+            Some(code) => {
+                bytes.push(code);
+                rest = behind.get(2..).unwrap_or_default();
+            }
+            None => {
+                bytes.push(*byte);
+                rest = behind;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 fn encode(name: &str, out: &mut String) {
     for c in name.chars() {
         match c {
@@ -90,6 +110,10 @@ mod tests {
         assert_eq!(text(SeriesName::of_all("requests")), "requests");
         assert_eq!(text(SeriesName::of_all("result").word("memory")), "result.memory");
         let scope = ["rule", "shop.example:80", "/a b/*,%\n\u{85}é"];
+        for name in ["/a b/*,%\n\u{85}é:", "plain", "100%", "%zz%4", ""] {
+            assert_eq!(decoded(&scope_name(&[name])), name);
+        }
+        assert_eq!(decoded("%zz%4"), "%zz%4");
         assert_eq!(
             text(SeriesName::of(&scope, "result").word("asked")),
             "rule:shop.example%3A80:/a%20b/*%2C%25%0A%C2%85é:result.asked"

@@ -303,3 +303,60 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_breakdown_of_what_is_counted_needs_no_samples_and_adds_up() {
+    use crate::watch::breakdown::{BreakdownQuestion, Dimension};
+
+    let metrics = Metrics::new(1, Vocabulary::default(), WallTime(0), "1");
+    let (route, cache) = (metrics.route("shop"), metrics.cache("default"));
+    let mut counted = CountedSince::default();
+    let mut world = World::new();
+    world.after(Duration::from_secs(1), |reading| counted.read(&metrics, reading));
+    for (rule, result, count) in [
+        ("/a:b/*", RequestResult::Memory, 6),
+        ("/a:b/*", RequestResult::Asked, 2),
+        ("(site)", RequestResult::Asked, 1),
+    ] {
+        let rule = metrics.rule("shop", rule, cache);
+        for _ in 0..count {
+            metrics.worker(0).request((route, rule), &Method::GET, StatusCode::OK, result);
+        }
+    }
+    world.after(Duration::from_secs(1), |reading| {
+        counted.read(&metrics, reading);
+        // One that the parser refused.
+        reading.more(&SeriesName::of_all("requests"), 1.0);
+        reading.more(&SeriesName::of_all("result").word("refused"), 1.0);
+        reading.more(&SeriesName::of_all("reason").word("uri-miss"), 3.0);
+    });
+    let ask = |by: &[Dimension], limit| {
+        let question =
+            BreakdownQuestion { by: by.to_vec(), from: Duration::from_secs(1), filter: None, limit };
+        world.history.breakdown(&question)
+    };
+    let rows = |by: &[Dimension]| -> Vec<(String, f64)> {
+        let told = ask(by, 10).unwrap();
+        assert!((told.total - 10.0).abs() < 1e-3 && told.samples.is_none(), "{told:?}");
+        let rows = told.rows.into_iter().map(|row| {
+            let key: Vec<_> = row.key.into_iter().map(Option::unwrap_or_default).collect();
+            (key.join(" "), (row.rate * 100.0).round() / 100.0)
+        });
+        rows.collect()
+    };
+    let expected = |all: &[(&str, f64)]| -> Vec<_> {
+        all.iter().map(|(key, rate)| ((*key).to_owned(), *rate)).collect()
+    };
+    assert_eq!(rows(&[Dimension::Result]), expected(&[("memory", 6.0), ("asked", 3.0), ("refused", 1.0)]));
+    assert_eq!(rows(&[Dimension::Reason]), expected(&[("", 7.0), ("uri-miss", 3.0)]));
+    assert_eq!(rows(&[Dimension::Rule]), expected(&[("/a:b/*", 8.0), ("", 1.0), ("(site)", 1.0)]));
+    assert_eq!(
+        rows(&[Dimension::Result, Dimension::Site]),
+        expected(&[("memory shop", 6.0), ("asked shop", 3.0), (" ", 1.0)])
+    );
+    let told = ask(&[Dimension::Result], 1).unwrap();
+    assert!((told.other - 4.0).abs() < 1e-3 && told.rows.len() == 1, "{told:?}");
+    assert_eq!(ask(&[Dimension::Path], 10), None);
+    assert_eq!(ask(&[Dimension::Result, Dimension::Reason], 10), None);
+    assert_eq!(ask(&[Dimension::Result, Dimension::Result], 10), None);
+}

@@ -26,6 +26,7 @@ fn every_field_of_a_filter_asks_for_what_a_sample_has() {
         ("reason=uri-miss", true, false),
         ("before=evicted", true, false),
         ("detail=set-cookie", true, false),
+        ("not_stored=no-room", true, false),
         ("stored=true", true, false),
         ("method=GET", true, false),
         ("scheme=https", true, false),
