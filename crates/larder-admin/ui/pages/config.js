@@ -11,12 +11,18 @@ import { moment, percent, rate, shown } from '../format.js';
 import { app, lately, useNow } from '../state.js';
 import { Text } from '../parts/text.js';
 
+const DIFFERS = /** @type {Record<string, string>} */ ({
+  changed: 'It was changed since larder read it. A reload (HUP) takes it.',
+  unseen: 'Secrets or ends of lines were changed, which are not shown here. A reload (HUP) takes them.',
+  absent: 'It is not there any more. What runs stays in force; a start would fail.',
+  unreadable: 'It cannot be read, or has an error: a reload would not take it. larder check says what is wrong.',
+});
+
 /** @param {{ differs: any }} props */
 function Difference({ differs }) {
   if (!differs) return null;
   return html`<section class="panel"><h2>The file on disk differs from what runs</h2>
-    <p>${differs.why === 'changed' ? 'It was changed since larder read it. A reload (HUP) takes it.'
-      : `It cannot be compared: ${shown(differs.why)}.`}</p>
+    <p>${DIFFERS[differs.why] ?? `It cannot be compared: ${shown(differs.why)}.`}</p>
     ${differs.diff?.length
       ? html`<pre class="code" tabindex="0" aria-label="Difference">
         ${differs.diff.map((/** @type {any} */ line) =>

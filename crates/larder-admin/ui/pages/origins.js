@@ -96,7 +96,7 @@ export function Origins() {
   const servers = origins.flatMap((/** @type {any} */ origin) => origin.servers ?? []);
   const up = servers.filter((/** @type {any} */ server) => server.state === 'up' || server.state === 'slow-start').length;
   return html`<p class="lead">
-    ${up} of ${servers.length} servers are up. ${up < servers.length
+    ${up} of ${servers.length} servers ${up === 1 ? 'is' : 'are'} up. ${up < servers.length
       ? servers.filter((/** @type {any} */ server) =>
         server.state !== 'up' && server.state !== 'slow-start').map((/** @type {any} */ server) =>
           html`<${Text} of=${server.server} max=${60} /> is ${shown(server.state)}. `) : ''}</p>

@@ -67,7 +67,7 @@ export function Why({ query }) {
   }
   const never = found.filter((cause) => cause.stage === 'never').reduce((sum, cause) => sum + cause.rate, 0);
   const ceiling = (all - never) / all;
-  const biggest = found.find((cause) => cause.stage !== 'never');
+  const biggest = found.find((cause) => cause.stage === 'kept' || cause.stage === 'forbidden');
   const sentence = `Of ${rate(all)}, ${percent(split(values).store / all)} came from a store. At most ${percent(ceiling)} could be answered without the origin. ${biggest
     ? `The largest step that could be gained is ${biggest.word} with ${percent(biggest.rate / all)}.` : ''}`;
   return html`<p class="lead">

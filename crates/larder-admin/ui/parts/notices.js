@@ -37,7 +37,7 @@ export function Notices() {
     const age = tick ? `These figures are ${span(Date.now() / 1000 - link.since / 1000)} old. ` : '';
     notes.push(html`<p class="notice warn" role="status">${age}Reconnecting: ${shown(link.why)}.</p>`);
   }
-  if (about?.health === 'draining')
+  if (about?.health === 'draining' && link.state !== 'lost')
     notes.push(
       html`<p class="notice
         warn">larder is draining: it takes no new connections, and ends once those that are open have been answered.</p>`,
