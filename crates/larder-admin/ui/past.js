@@ -96,7 +96,7 @@ export function usePast(names, { always = false, coarse = false } = {}) {
       get('/api/v1/series', { names: asked, from: window, step }, own.signal).then((json) => set({ now: read(json), failed: '' }), failed);
     // A little more than the window, so that it lasts until it is asked for again.
     const old = { names: asked, from: window + HOUR, to: HOUR - 90, step: Math.max(step, 10) };
-    const loadBefore = () => get('/api/v1/series', old, own.signal).then((json) => set({ before: read(json) }), () => {});
+    const loadBefore = () => get('/api/v1/series', old, own.signal).then((json) => set({ before: known(read(json)) }), () => {});
     if (!asked || app.link.state === 'token') return () => own.abort();
     void load();
     if (compare) void loadBefore();
@@ -116,6 +116,12 @@ export function usePast(names, { always = false, coarse = false } = {}) {
   }, [asked, window, compare, app.returns]);
   return held.current;
 }
+
+/** A series, unless nothing is known of its time. @param {Series} series */
+const known = (series) => (series.times.length ? series : null);
+
+/** How often it happened, as far as is known: rates by the time that they stand for. @param {Series | null} series @param {string} name */
+export const total = (series, name) => (series?.values[name] ?? []).reduce((/** @type {number} */ sum, value) => sum + (value ?? 0), 0) * (series?.step ?? 0);
 
 /** The mean over a series; null where nothing is known. @param {Series | null} series @param {string} name */
 export function mean(series, name) {

@@ -14,6 +14,7 @@ import { results } from '../words.js';
 import { ResultBar } from '../parts/bar.js';
 import { Spark } from '../parts/spark.js';
 import { Table } from '../parts/table.js';
+import { Top } from '../parts/top.js';
 import { RuleName, SiteName, Text, isNoSite, noSiteSentence } from '../parts/text.js';
 
 /** The rules of the file, then what else was counted. @param {any} config @param {any} stats */
@@ -143,7 +144,8 @@ export function Rules() {
       (site) => html`<section class="panel"><h2>${isNoSite(site) ? 'No site' : html`Site <${SiteName} site=${site} max=${80} />`}</h2>
       ${isNoSite(site) ? html`<p class="note">${noSiteSentence}</p>` : ''}
       <${Table} caption=${`Rules of ${site}`} columns=${columns} rows=${all.filter((/** @type {any} */ row) => row.site === site)}
-        mark=${(/** @type {any} */ row) => (row.totals?.requests ? '' : 'idle')} /></section>`,
+        mark=${(/** @type {any} */ row) => (row.totals?.requests ? '' : 'idle')} />
+      ${isNoSite(site) ? html`<${Top} of="hosts" title="Hosts that no site has" />` : ''}</section>`,
     )}
     <p class="note">Requests, hit ratio and results: mean of ${windowWords()}. Bytes, origin time and what was saved (seconds of the
       origin's work each second): ${minuteWords}.${past.failed ? ` ${past.failed}` : ''}</p>`;

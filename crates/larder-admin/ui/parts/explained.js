@@ -43,7 +43,7 @@ function Decision({ of }) {
       ['would be stored', judged ? html`${judged.stored ? 'yes' : 'no'}: <${Reason} of=${judged.reason} />` : null],
       ['what helps', judged?.help ? text(typeof judged.help === 'string' ? judged.help : judged.help.sentence, 600) : null],
       ['last time', decision.last_time ? html`<${Reason} of=${decision.last_time} />` : null],
-      ['waits', decision.alone ? 'for nobody, and nobody waits for it' : null],
+      ['waits', decision.alone ? 'for no other request, and none waits for it' : null],
       ['conditions that are added', joined((decision.conditions ?? []).map((/** @type {any} */ one) => `${one.name}: ${one.value}`))],
       [
         'refreshed ahead',
@@ -251,7 +251,7 @@ export function Explained({ of }) {
                 : ` ${count(stored.before.minutes_ago)} min ago.`}`
             : null,
         ],
-        ['hit-for-miss', stored.hit_for_miss ? 'lately nothing that could be shared came, so nobody waits for anybody' : null],
+        ['hit-for-miss', stored.hit_for_miss ? 'lately nothing that could be shared came, so no request waits for another' : null],
         ['looked in', joined((stored.stores ?? []).map((/** @type {any} */ one) => `${one.store} (${one.places.join(', ')})`))],
         ['last purge', last ? text(`${last.id}, ${last.mode} by ${last.kind} ${last.what}, ${span(last.age_seconds)} ago`, 400) : null],
         [

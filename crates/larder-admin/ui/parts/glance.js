@@ -5,7 +5,7 @@
 import { html } from '../vendor/htm-preact.js';
 import { causes, where } from '../account.js';
 import { bytes, count, moment, percent, rate, shown, span } from '../format.js';
-import { below, means } from '../past.js';
+import { below, total } from '../past.js';
 import { app, windowWords } from '../state.js';
 import { told } from '../words.js';
 import { Bar } from './bar.js';
@@ -47,12 +47,13 @@ export function StoreList({ stats }) {
     )}</ul>${stats ? '' : html`<p class="none">Loading.</p>`}</section>`;
 }
 
+/** The text of an event, without the kind that stands before it. @param {any} event @returns {string} */
+const said = ({ kind, text = '' }) => (text.startsWith(`${kind} `) ? text.slice(kind.length + 1) : text);
+
 /** @param {{ past: import('../past.js').Past }} props */
 export function EventList({ past }) {
-  const values = means(past.now);
-  const span = app.window;
   const faults = ['failure', 'refused']
-    .flatMap((kind) => below(values, `${kind}.`).map(({ word, value }) => ({ kind, word, count: value * span })))
+    .flatMap((kind) => below(past.now?.values ?? {}, `${kind}.`).map(({ word }) => ({ kind, word, count: total(past.now, `${kind}.${word}`) })))
     .filter((fault) => fault.count >= 0.5)
     .sort((one, other) => other.count - one.count);
   return html`<section class="panel"><h2><a href="#/errors">Errors and events</a></h2>
@@ -63,6 +64,7 @@ export function EventList({ past }) {
           ${count(fault.count)}</span><a href="#/errors">${fault.word}</a></li>`)}
     ${app.events.slice(0, 5).map((event) =>
       html`<li><time>${moment(event.at)}</time><span><strong>
-        ${shown(event.kind)}</strong> <${Text} of=${event.subject} max=${60} /> <${Text} of=${event.text} max=${120} /></span></li>`)}</ul>
+        ${shown(event.kind)}</strong> ${event.subject && !said(event).includes(event.subject) ? html`<${Text} of=${event.subject} max=${60} /> ` : ''}
+        <${Text} of=${said(event)} max=${140} /></span></li>`)}</ul>
     ${faults.length || app.events.length ? '' : html`<p class="none">No error, no event.</p>`}</section>`;
 }

@@ -47,7 +47,8 @@ function Receipt({ status, json, url }) {
     <${Facts} of=${[
       ['receipt', html`<code>${shown(json.id)}</code>`],
       ['what', html`<${Text} of=${json.what ?? url} max=${600} />`],
-      ['removed', counted(json.removed ?? 0, 'response')],
+      ['removed', json.predicates ? `${counted(json.removed ?? 0, 'response')} at once` : counted(json.removed ?? 0, 'response')],
+      ['the rest', json.predicates ? 'is not used any more; it leaves memory within ten seconds, and disks as they are walked' : null],
       ['made stale', json.softened ? counted(json.softened, 'response') : null],
       ['stay, put there by hand', json.by_hand || null],
       ['holds after a crash', json.held === true ? 'yes' : json.held === false ? 'no' : 'not known yet'],
