@@ -96,7 +96,7 @@ export const serverNow = () => app.tick?.at ?? app.now?.at ?? app.about?.now ?? 
 export const lately = () =>
   isWithoutPast() ? { values: app.tick?.values ?? {}, words: 'the last second' } : { values: app.now?.minute ?? {}, words: 'the last minute' };
 
-/** @type {{ requests: string, recent: number } | null} */
+/** @type {{ requests: string, recent: number, all?: boolean } | null} */
 let wanted = null;
 /** @type {AbortController | null} */
 let open = null;
@@ -142,7 +142,7 @@ async function run() {
   if (open || document.hidden) return;
   const own = new AbortController();
   open = own;
-  const parameters = wanted ? { requests: wanted.requests, tick: 1, recent: wanted.recent } : { tick: 1, samples: 0 };
+  const parameters = wanted ? { requests: wanted.requests, tick: 1, recent: wanted.recent, all: wanted.all ? 'true' : '' } : { tick: 1, samples: 0 };
   try {
     await stream('/api/v1/live', parameters, own.signal, {
       opened: () => {
@@ -193,7 +193,7 @@ export function restart() {
   void run();
 }
 
-/** What the stream should have: requests by a filter, or none. @param {{ requests: string, recent: number } | null} next */
+/** What the stream should have: requests by a filter, or none. @param {{ requests: string, recent: number, all?: boolean } | null} next */
 export function follow(next) {
   if (next === null || next.requests !== wanted?.requests) app.filterFault = '';
   if (JSON.stringify(next) === JSON.stringify(wanted)) return;
