@@ -5,7 +5,7 @@
 
 import { useLayoutEffect, useRef, useState } from './vendor/preact-hooks.js';
 import { get } from './api.js';
-import { app, isWithoutPast, onTick, windowStep } from './state.js';
+import { app, figuresCame, isWithoutPast, onTick, windowStep } from './state.js';
 
 /**
  * @typedef {{ step: number, times: number[], values: Record<string, (number | null)[]>, heard?: number }} Series
@@ -86,6 +86,10 @@ export function usePast(names, { always = false, coarse = false } = {}) {
     };
     const step = windowStep(coarse);
     let again = 0;
+    const show = (/** @type {any} */ json) => {
+      set({ now: read(json), failed: '' });
+      figuresCame();
+    };
     const failed = (/** @type {any} */ error) => {
       if (own.signal.aborted) return;
       set({ failed: error.message });
@@ -93,7 +97,7 @@ export function usePast(names, { always = false, coarse = false } = {}) {
     };
     const load = () =>
       (isWithoutPast() && held.current.now) ||
-      get('/api/v1/series', { names: asked, from: window, step }, own.signal).then((json) => set({ now: read(json), failed: '' }), failed);
+      get('/api/v1/series', { names: asked, from: window, step }, own.signal).then(show, failed);
     // A little more than the window, so that it lasts until it is asked for again.
     const old = { names: asked, from: window + HOUR, to: HOUR - 90, step: Math.max(step, 10) };
     const loadBefore = () => get('/api/v1/series', old, own.signal).then((json) => set({ before: known(read(json)) }), () => {});

@@ -16,7 +16,7 @@ export const WINDOWS = [
 
 export const EVENTS_MAX = 256;
 const REQUESTS_MAX = 400;
-const ABOUT_MS = 150;
+const ABOUT_MS = 1000;
 
 export const app = {
   /** @type {any} */ about: null,
@@ -36,6 +36,15 @@ export const app = {
   window: Number(sessionStorage.getItem('larder-window')) || 600,
   compare: sessionStorage.getItem('larder-compare') === 'yes',
 };
+
+let firstDrawn = () => {};
+const pictured = new Promise((/** @type {(value?: unknown) => void} */ done) => {
+  firstDrawn = () => void requestAnimationFrame(() => setTimeout(done));
+  setTimeout(done, ABOUT_MS);
+});
+
+/** Figures came that a page draws. */
+export const figuresCame = () => firstDrawn();
 
 /** @type {Set<() => void>} */
 const watchers = new Set();
@@ -151,7 +160,7 @@ async function run() {
         if (app.link.state !== 'live' && app.link.state !== 'connecting') app.returns += 1;
         linked('live');
         // Words are long: the first picture goes before them.
-        setTimeout(() => void loadAbout().catch(() => {}), app.about ? 0 : ABOUT_MS);
+        void (app.about ? loadAbout() : pictured.then(loadAbout)).catch(() => {});
         loadEvents().catch(() => {});
       },
       heard,
