@@ -23,6 +23,7 @@ mod run;
 mod signals;
 mod stats;
 mod table;
+mod top;
 mod warm;
 
 use std::process::ExitCode;
@@ -63,6 +64,8 @@ enum Command {
     Export(export::ExportArguments),
     /// What happens now in a running larder: a line per request, as it comes
     Log(log::LogArguments),
+    /// What a running larder does and why, live on the whole screen: results, rules, stores, origins, requests
+    Top(top::TopArguments),
     /// The figures of a running larder: requests, stores, origins
     Stats(stats::StatsArguments),
     /// Read the directory of a disk that no larder has open: what is in it, and what is damaged
@@ -90,6 +93,7 @@ pub fn main() -> ExitCode {
         Command::Warm(arguments) => warm::command(&arguments),
         Command::Export(arguments) => export::export(&arguments),
         Command::Log(arguments) => log::log(&arguments),
+        Command::Top(arguments) => top::top(&arguments),
         Command::Stats(arguments) => stats::stats(&arguments),
         Command::Fsck(arguments) => fsck::fsck(&arguments),
         Command::Demo(arguments) => demo::demo(&arguments),

@@ -27,7 +27,12 @@ pub(super) fn front(app: SocketAddr, rules: &str) -> anyhow::Result<Server> {
         {rules}
         "#
     );
-    let checked = larder_config::parse(&config, "demo", Path::new(""))?;
+    started(&config)
+}
+
+/// Starts a larder with all of its config.
+pub(super) fn started(config: &str) -> anyhow::Result<Server> {
+    let checked = larder_config::parse(config, "demo", Path::new(""))?;
     let clock = Clock::default();
     let diagnostics = Diagnostics::stderr(clock.clone())?;
     Ok(Server::start(checked, clock, diagnostics)?)

@@ -12,23 +12,18 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use hdrhistogram::Histogram;
 use http::header::{COOKIE, HOST};
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt as _, Empty};
-use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper_util::rt::TokioIo;
 use larder_http::time::{Clock, WallTime};
 use parking_lot::Mutex;
-use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
+use super::connection::{CONNECT_TIME, ClientConnection};
 use super::expected::{ExpectedPage, PageArrival, WrongPage};
 
-/// How long a connection may take to come about.
-const CONNECT_TIME: Duration = Duration::from_secs(5);
 /// How long a client that asked within the time may wait for its answer after it.
 const GRACE: Duration = Duration::from_secs(4);
 /// The longest wait that is told from longer ones, in microseconds.
@@ -188,9 +183,7 @@ pub(super) async fn drive<P: ExpectedPage>(
 }
 
 struct Client<P> {
-    sender: SendRequest<Empty<Bytes>>,
-    /// Carries the bytes; ends with the client.
-    _connection: JoinSet<()>,
+    connection: ClientConnection,
     address: SocketAddr,
     path: &'static str,
     page: Arc<P>,
@@ -214,16 +207,8 @@ impl<P: ExpectedPage> Client<P> {
         path: &'static str,
         (page, number): (Arc<P>, usize),
     ) -> Result<Self, LoadError> {
-        let stream = timeout(CONNECT_TIME, TcpStream::connect(address))
-            .await
-            .map_err(|_| LoadError::ConnectTime)?
-            .map_err(LoadError::Connect)?;
-        stream.set_nodelay(true).map_err(LoadError::Connect)?;
-        let (sender, connection) = handshake(TokioIo::new(stream)).await?;
-        let mut task = JoinSet::new();
-        // Its errors reach the exchange that they break.
-        task.spawn(async { drop(connection.await) });
-        Ok(Self { sender, _connection: task, address, path, page, number, clock: Clock::default() })
+        let connection = ClientConnection::open(address).await?;
+        Ok(Self { connection, address, path, page, number, clock: Clock::default() })
     }
 
     /// Asks until `end`.
@@ -261,8 +246,8 @@ impl<P: ExpectedPage> Client<P> {
         if let Some(cookie) = self.page.cookie(self.number) {
             request = request.header(COOKIE, cookie);
         }
-        self.sender.ready().await?;
-        let mut response = self.sender.send_request(request.body(Empty::new())?).await?;
+        self.connection.sender.ready().await?;
+        let mut response = self.connection.sender.send_request(request.body(Empty::new())?).await?;
         if response.status() != StatusCode::OK {
             return Err(LoadError::Status(response.status()));
         }

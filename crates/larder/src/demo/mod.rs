@@ -10,6 +10,8 @@
 //! one whose every figure a reader can check by hand.
 
 mod app;
+pub mod busy;
+mod connection;
 mod ending;
 mod expected;
 pub mod fragments;

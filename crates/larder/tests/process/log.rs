@@ -26,13 +26,13 @@ fn command(origin: &Origin, arguments: &[&str]) -> Command {
 }
 
 /// A stream that ends with its connection.
-fn stream(body: &str) -> Answer {
+pub(super) fn stream(body: &str) -> Answer {
     let fields = ["Content-Type: text/event-stream"];
     Answer { framing: Some(BodyFraming::UntilClose), ..Answer::new(200, &fields, body) }
 }
 
 /// One that stays open behind `body`, until the gate `end` is released.
-fn open_stream(body: &str) -> Answer {
+pub(super) fn open_stream(body: &str) -> Answer {
     let holds = vec![Hold { at: body.len() as u64, gate: "end".to_owned() }];
     Answer { holds, ..stream(body) }
 }

@@ -29,5 +29,6 @@ mod service;
 mod starting;
 mod sweeping;
 mod system_limits;
+mod top;
 mod warming;
 mod watching;

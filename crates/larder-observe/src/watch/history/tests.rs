@@ -360,3 +360,69 @@ fn a_breakdown_of_what_is_counted_needs_no_samples_and_adds_up() {
     assert_eq!(ask(&[Dimension::Result, Dimension::Reason], 10), None);
     assert_eq!(ask(&[Dimension::Result, Dimension::Result], 10), None);
 }
+
+fn processor_time() -> Duration {
+    rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime).try_into().unwrap()
+}
+
+/// What a second of the largest larder costs the thread that reads it.
+/// `cargo test --release -p larder-observe --lib cost_of_a_tick -- --ignored --nocapture`
+#[test]
+#[ignore = "figures mean something in release only"]
+#[allow(clippy::disallowed_macros, reason = "its figures are to be seen")]
+fn cost_of_a_tick() {
+    const WORKERS: usize = 64;
+    const RULES: usize = 1000;
+    let metrics = Metrics::new(WORKERS, Vocabulary::default(), WallTime(0), "1");
+    let (route, cache) = (metrics.route("shop"), metrics.cache("default"));
+    let rules: Vec<_> = (0..RULES).map(|rule| metrics.rule("shop", &rule.to_string(), cache)).collect();
+    let count = || {
+        for worker in 0..WORKERS {
+            let worker = metrics.worker(worker);
+            for rule in &rules {
+                worker.request((route, *rule), &Method::GET, StatusCode::OK, RequestResult::Memory);
+                worker.delivered((route, *rule), Served::Hit, Duration::from_millis(2), 100, true);
+            }
+        }
+    };
+    let mut counted = CountedSince::default();
+    let mut world = World::new();
+    let ticks = 60;
+    let mut all = Vec::new();
+    for _ in 0..ticks {
+        count();
+        let begin = processor_time();
+        let second = world.after(Duration::from_secs(1), |reading| counted.read(&metrics, reading)).unwrap();
+        let tick = crate::watch::Tick::new(&second);
+        all.push(processor_time() - begin);
+        assert!(tick.json().len() > 1000);
+    }
+    all.sort_unstable();
+    println!("median {:?}, longest {:?}; {:?}", all[ticks / 2], all[ticks - 1], world.history.remembered());
+}
+
+#[test]
+fn a_day_with_every_bound_reached_takes_what_is_said() {
+    let bytes_max = MIB;
+    let mut world = World::with(DAY, bytes_max);
+    // 400 rules, a few of which are asked for in each second; a look each ten seconds.
+    for look in 0..8640_u32 {
+        world.after(Duration::from_secs(10), |reading| {
+            for more in 0..5 {
+                let rule = ((look * 5 + more) % 400).to_string();
+                reading.more(&SeriesName::of(&["rule", "shop", &rule], "result").word("memory"), 10.0);
+            }
+            reading.more(&SeriesName::of_all("requests"), 50.0);
+        });
+    }
+    let remembered = world.history.remembered();
+    let names = 401 * (FIGURE_BYTES + 40);
+    assert!(remembered.bytes <= bytes_max + names, "{remembered:?}");
+    assert!(remembered.series > 50 && remembered.series + remembered.folded == 401, "{remembered:?}");
+    let all = world.series("requests", 86_400, 0, None);
+    assert!(all.len() == 1440 && all.iter().all(|rate| rate.is_some_and(|rate| (rate - 5.0).abs() < 0.01)));
+    assert_eq!(
+        world.history.means(3600).iter().find(|(name, _)| *name == "requests").map(|(_, mean)| mean.round()),
+        Some(5.0)
+    );
+}

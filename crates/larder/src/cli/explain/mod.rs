@@ -23,6 +23,11 @@ use super::exit;
 use super::output::{complain, print_all, say};
 use ask::{AskError, Asked};
 
+/// An explanation as text, in lines of at most so many columns.
+pub(super) fn explained(of: &Explanation, width: usize) -> String {
+    text::text(of, width)
+}
+
 #[derive(Debug, clap::Args)]
 pub(super) struct ExplainArguments {
     /// The URL as a client asks for it: http://HOST/PATH

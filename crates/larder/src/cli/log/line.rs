@@ -60,16 +60,17 @@ pub(super) fn event_line(of: &Value) -> String {
 }
 
 /// A member that is a text, and not an empty one.
-fn text<'a>(of: &'a Value, name: &str) -> Option<&'a str> {
+pub(in crate::cli) fn text<'a>(of: &'a Value, name: &str) -> Option<&'a str> {
     of.get(name)?.as_str().filter(|text| !text.is_empty())
 }
 
-fn number(of: &Value, name: &str) -> Option<u64> {
+/// A member that is a whole number.
+pub(in crate::cli) fn number(of: &Value, name: &str) -> Option<u64> {
     of.get(name)?.as_u64()
 }
 
 /// Path and query as they were asked for.
-fn target(of: &Value) -> String {
+pub(in crate::cli) fn target(of: &Value) -> String {
     match (text(of, "path"), text(of, "query")) {
         (None, None) => UNKNOWN.to_owned(),
         (path, None) => path.unwrap_or_default().to_owned(),
@@ -78,7 +79,7 @@ fn target(of: &Value) -> String {
 }
 
 /// Why it was forwarded, why there was nothing stored, and why the answer is not stored either.
-fn why(of: &Value) -> Option<String> {
+pub(in crate::cli) fn why(of: &Value) -> Option<String> {
     let mut words: Vec<String> = text(of, "reason").map(str::to_owned).into_iter().collect();
     words.extend(text(of, "before").map(|before| format!("before={before}")));
     let detail = text(of, "detail");
@@ -105,7 +106,7 @@ fn origin(of: &Value) -> Option<String> {
 }
 
 /// The time of day in UTC, with milliseconds.
-fn time_of_day(of: &Value) -> String {
+pub(in crate::cli) fn time_of_day(of: &Value) -> String {
     let Some(at) = of.get("at").and_then(Value::as_f64) else { return UNKNOWN.to_owned() };
     let milliseconds = (at * 1e3).round() as u64 % 86_400_000;
     let (seconds, milliseconds) = (milliseconds / 1000, milliseconds % 1000);
@@ -115,8 +116,12 @@ fn time_of_day(of: &Value) -> String {
 
 /// A length of time, in as few digits as tell it.
 fn time(of: &Value, name: &str) -> Option<String> {
-    let milliseconds = of.get(name)?.as_f64()? * 1e3;
-    Some(match milliseconds {
+    of.get(name)?.as_f64().map(length_of_time)
+}
+
+/// The same of seconds.
+pub(in crate::cli) fn length_of_time(seconds: f64) -> String {
+    match seconds * 1e3 {
         of if of < 0.995 => {
             let digits = format!("{of:.2}");
             format!("{} ms", digits.trim_end_matches('0').trim_end_matches('.'))
@@ -124,7 +129,7 @@ fn time(of: &Value, name: &str) -> Option<String> {
         of if of < 9.95 => format!("{of:.1} ms"),
         of if of < 999.5 => format!("{of:.0} ms"),
         of => format!("{:.2} s", of / 1e3),
-    })
+    }
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@
 //! them goes to standard error. A faulty filter is told here, with its place, before any larder is asked.
 //! Ctrl-C, a reader who has seen enough, `-n` and `--for` are good ends. Deliberately absent: colours.
 
-mod line;
-mod stream;
-mod view;
+pub(super) mod line;
+pub(super) mod stream;
+pub(super) mod view;
 
 use std::process::ExitCode;
 use std::time::Duration;

@@ -7,7 +7,7 @@
 
 use bytes::{Buf as _, Bytes};
 
-/// The most bytes of a line, and of the data of one block.
+/// The most bytes of a line, and of the data of one block, where nothing else is said.
 pub(in crate::cli) const STREAM_LINE_BYTES_MAX: usize = 64 * 1024;
 /// What may stand before the first line.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
@@ -23,12 +23,13 @@ pub(in crate::cli) struct StreamBlock {
 
 /// A line or a block beyond its bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a line of the stream is longer than {} KiB", STREAM_LINE_BYTES_MAX / 1024)]
-pub(in crate::cli) struct LineTooLong;
+#[error("a line of the stream is longer than {} KiB", .0 / 1024)]
+pub(in crate::cli) struct LineTooLong(usize);
 
 /// What was read so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::cli) struct StreamReader {
+    bytes_max: usize,
     /// Came, and is not looked at yet.
     ahead: Bytes,
     /// The line that has no end yet.
@@ -41,7 +42,27 @@ pub(in crate::cli) struct StreamReader {
     is_broken: bool,
 }
 
+impl Default for StreamReader {
+    fn default() -> Self {
+        Self::new(STREAM_LINE_BYTES_MAX)
+    }
+}
+
 impl StreamReader {
+    /// Has read nothing yet, and takes no line and no block beyond so many bytes.
+    pub(in crate::cli) fn new(bytes_max: usize) -> Self {
+        Self {
+            bytes_max,
+            ahead: Bytes::new(),
+            line: Vec::new(),
+            is_after_return: false,
+            has_begun: false,
+            name: String::new(),
+            data: None,
+            is_broken: false,
+        }
+    }
+
     /// Takes the next bytes. [`Self::next`] has to have come to its end before.
     pub(in crate::cli) fn push(&mut self, bytes: Bytes) {
         debug_assert!(self.is_broken || self.ahead.is_empty(), "blocks were left behind");
@@ -60,7 +81,7 @@ impl StreamReader {
             }
             let end = self.ahead.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
             let part = self.ahead.split_to(end.unwrap_or(self.ahead.len()));
-            if self.line.len() + part.len() > STREAM_LINE_BYTES_MAX {
+            if self.line.len() + part.len() > self.bytes_max {
                 self.is_broken = true;
                 break;
             }
@@ -76,7 +97,7 @@ impl StreamReader {
             }
         }
         match self.is_broken {
-            true => Err(LineTooLong),
+            true => Err(LineTooLong(self.bytes_max)),
             false => Ok(None),
         }
     }
@@ -104,7 +125,7 @@ impl StreamReader {
     fn more_data(&mut self, value: &str) {
         match &mut self.data {
             None => self.data = Some(value.to_owned()),
-            Some(data) if data.len() + value.len() >= STREAM_LINE_BYTES_MAX => self.is_broken = true,
+            Some(data) if data.len() + value.len() >= self.bytes_max => self.is_broken = true,
             Some(data) => {
                 data.push('\n');
                 data.push_str(value);
@@ -128,7 +149,7 @@ mod tests {
                 match reader.next() {
                     Ok(Some(StreamBlock { name, data })) => blocks.push(format!("{name}={data}")),
                     Ok(None) => break,
-                    Err(LineTooLong) => return (blocks, true),
+                    Err(LineTooLong(_)) => return (blocks, true),
                 }
             }
         }

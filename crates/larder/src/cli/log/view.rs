@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use http::StatusCode;
 
-use super::stream::{StreamBlock, StreamReader};
+use super::stream::{STREAM_LINE_BYTES_MAX, StreamBlock, StreamReader};
 use crate::cli::admin::{AdminClientError, RunningLarder};
 use crate::cli::ended::Ended;
 use crate::cli::output::{printable, say};
@@ -29,13 +29,14 @@ pub(in crate::cli) struct LiveView {
     outage: Option<Outage>,
 }
 
-struct LiveConnection {
+/// One connection to the live view, as long as it lasts.
+pub(in crate::cli) struct LiveConnection {
     answer: crate::cli::admin::Answer,
     reader: StreamReader,
 }
 
 /// Why nothing more comes over a connection.
-enum Lost {
+pub(in crate::cli) enum Lost {
     /// It ended, with an error or without.
     Connection(Option<AdminClientError>),
     /// What came cannot be read.
@@ -52,7 +53,7 @@ impl LiveView {
         first: &str,
         again: String,
     ) -> Result<Self, Ended> {
-        let connection = LiveConnection::open(&larder, first).await.map_err(ended)?;
+        let connection = LiveConnection::open(&larder, first, STREAM_LINE_BYTES_MAX).await.map_err(ended)?;
         Ok(Self { larder, again, connection, outage: None })
     }
 
@@ -93,7 +94,7 @@ impl LiveView {
         let mut last = error;
         while let Some(wait) = outage.wait(Instant::now()) {
             tokio::time::sleep(wait).await;
-            match LiveConnection::open(&self.larder, &self.again).await {
+            match LiveConnection::open(&self.larder, &self.again, STREAM_LINE_BYTES_MAX).await {
                 Ok(connection) => {
                     self.connection = connection;
                     return Ok(());
@@ -108,12 +109,24 @@ impl LiveView {
 }
 
 impl LiveConnection {
-    async fn open(larder: &RunningLarder, target: &str) -> Result<Self, AdminClientError> {
-        Ok(Self { answer: larder.ask_for_events(target, WHAT).await?, reader: StreamReader::default() })
+    /// Opens it. Its blocks have at most so many bytes.
+    ///
+    /// # Errors
+    /// No larder answers, or not with the stream.
+    pub(in crate::cli) async fn open(
+        larder: &RunningLarder,
+        target: &str,
+        bytes_max: usize,
+    ) -> Result<Self, AdminClientError> {
+        let answer = larder.ask_for_events(target, WHAT).await?;
+        Ok(Self { answer, reader: StreamReader::new(bytes_max) })
     }
 
     /// The blocks that are complete with the next bytes.
-    async fn next(&mut self) -> Result<Vec<StreamBlock>, Lost> {
+    ///
+    /// # Errors
+    /// Nothing more comes.
+    pub(in crate::cli) async fn next(&mut self) -> Result<Vec<StreamBlock>, Lost> {
         let mut blocks = Vec::new();
         loop {
             match self.reader.next() {
@@ -151,7 +164,7 @@ impl Outage {
 }
 
 /// Whether it may be otherwise in a moment: larder is started anew, or has not noticed yet that the last connection is gone.
-const fn passes(error: &AdminClientError) -> bool {
+pub(in crate::cli) const fn passes(error: &AdminClientError) -> bool {
     matches!(
         error,
         AdminClientError::NotRunning(..)

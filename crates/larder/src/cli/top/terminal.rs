@@ -1,0 +1,106 @@
+//! The terminal as a screen, and as it was before.
+//!
+//! In: standard output, which is a terminal. Out: a screen of its own, without a cursor, with keys one by one. It is given back when the value goes,
+//! when the process panics, and when the command says so. What cannot be given back is lost in silence: there is no terminal to tell it to.
+//! Deliberately absent: signals that are sent to stop the process; only the key for it is known here.
+
+use std::io::{Stdout, Write as _, stdout};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crossterm::ExecutableCommand as _;
+use crossterm::cursor::Show;
+use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use rustix::process::{Signal, getpid, kill_process};
+
+/// Whether the terminal is a screen now. To leave it twice would set the cursor back to where it was before the message of a panic.
+static IS_TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// A screen on the terminal.
+pub(super) struct TopTerminal {
+    screen: Terminal<CrosstermBackend<Stdout>>,
+}
+
+impl TopTerminal {
+    /// Takes the terminal.
+    ///
+    /// # Errors
+    /// It is none, or it has gone.
+    pub(super) fn take() -> std::io::Result<Self> {
+        restored_on_panic();
+        let screen = entered();
+        if screen.is_err() {
+            restore();
+        }
+        Ok(Self { screen: screen? })
+    }
+
+    /// Draws, as far as something has changed. After a panic there is nothing to draw on.
+    ///
+    /// # Errors
+    /// The terminal has gone.
+    pub(super) fn draw(&mut self, draw: impl FnOnce(&mut ratatui::Frame<'_>)) -> std::io::Result<()> {
+        match IS_TAKEN.load(Ordering::Relaxed) {
+            true => self.screen.draw(draw).map(|_| ()),
+            false => Ok(()),
+        }
+    }
+
+    /// Draws everything anew with the next picture.
+    ///
+    /// # Errors
+    /// The terminal has gone.
+    pub(super) fn repaint(&mut self) -> std::io::Result<()> {
+        self.screen.clear()
+    }
+
+    /// Gives the terminal back, has the process stand still as Ctrl-Z does it, and takes the terminal again when it goes on.
+    ///
+    /// # Errors
+    /// The terminal has gone.
+    pub(super) fn suspend(&mut self) -> std::io::Result<()> {
+        restore();
+        kill_process(getpid(), Signal::TSTP)?;
+        self.screen = entered()?;
+        self.screen.clear()
+    }
+}
+
+impl Drop for TopTerminal {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+fn entered() -> std::io::Result<Terminal<CrosstermBackend<Stdout>>> {
+    IS_TAKEN.store(true, Ordering::Relaxed);
+    enable_raw_mode()?;
+    stdout().execute(EnterAlternateScreen)?;
+    let mut screen = Terminal::new(CrosstermBackend::new(stdout()))?;
+    screen.hide_cursor()?;
+    Ok(screen)
+}
+
+fn restore() {
+    if !IS_TAKEN.swap(false, Ordering::Relaxed) {
+        return;
+    }
+    let _ = disable_raw_mode();
+    let _ = stdout().execute(LeaveAlternateScreen);
+    let _ = stdout().execute(Show);
+    let _ = stdout().flush();
+}
+
+/// The message of a panic is for the terminal as it was before.
+fn restored_on_panic() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            restore();
+            before(panic);
+        }));
+    });
+}

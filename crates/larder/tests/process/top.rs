@@ -1,0 +1,348 @@
+//! `larder top` on a real terminal: its tabs, a purge, its ends, and larders that are older, go away or want a token.
+//!
+//! The terminal is tmux's, on a socket of its own. Where there is no tmux, these tests say so and do nothing.
+
+use std::os::fd::OwnedFd;
+use std::process::Command;
+
+use larder_testkit::client::Request;
+use larder_testkit::origin::{Answer, Origin};
+use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
+
+use crate::process::log::{open_stream, stream};
+use crate::support::{
+    Process, Signal, answer_of, asking, cacheable, config, connect, script, until, with_admin, written,
+};
+
+/// A shell on a terminal of 80 x 24.
+struct Tmux {
+    directory: tempfile::TempDir,
+}
+
+impl Tmux {
+    /// `None`, with the reason, where there is no tmux.
+    fn start() -> Option<Self> {
+        if Command::new("tmux").arg("-V").output().is_err() {
+            println!("skipped: there is no tmux on this machine (Debian has it in the package tmux)");
+            return None;
+        }
+        let tmux = Self { directory: tempfile::tempdir().unwrap() };
+        let shell = "env -u LARDER_ADMIN -u LARDER_ADMIN_TOKEN -u NO_COLOR -u ENV PS1='$ ' sh";
+        tmux.run(&["new-session", "-d", "-x", "80", "-y", "24", shell]);
+        Some(tmux)
+    }
+
+    fn run(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new("tmux");
+        command.arg("-S").arg(self.directory.path().join("socket")).args(["-f", "/dev/null"]);
+        // A tmux that runs these tests is none of theirs.
+        let output = command.args(arguments).env_remove("TMUX").output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Presses a key, by tmux's name of it.
+    fn key(&self, key: &str) {
+        self.run(&["send-keys", key]);
+    }
+
+    fn typed(&self, text: &str) {
+        self.run(&["send-keys", "-l", text]);
+    }
+
+    fn line(&self, text: &str) {
+        self.typed(text);
+        self.key("Enter");
+    }
+
+    fn screen(&self) -> String {
+        self.run(&["capture-pane", "-p"])
+    }
+
+    async fn shows(&self, what: &[&str]) {
+        until(&format!("{what:?} is on the screen:\n{}", self.screen()), async || {
+            let screen = self.screen();
+            what.iter().all(|what| screen.contains(what))
+        })
+        .await;
+    }
+
+    async fn shows_no(&self, what: &str) {
+        until(&format!("{what:?} is not on the screen"), async || !self.screen().contains(what)).await;
+    }
+
+    /// Starts `larder top`, and waits for its first picture.
+    async fn top(&self, admin: &str) {
+        self.line(&format!("{} top --admin {admin}; echo code=$?", env!("CARGO_BIN_EXE_larder")));
+        self.shows(&["1 overview  2 why"]).await;
+    }
+
+    /// The process that the shell waits for.
+    fn child(&self) -> OwnedFd {
+        let shell = self.run(&["display-message", "-p", "#{pane_pid}"]).trim().to_owned();
+        let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
+        let child = children.split_whitespace().next().unwrap().parse().unwrap();
+        pidfd_open(Pid::from_raw(child).unwrap(), PidfdFlags::empty()).unwrap()
+    }
+
+    /// Waits for its end, and finds the terminal as it was.
+    async fn ended(&self, code: i32) {
+        self.shows(&[&format!("code={code}")]).await;
+        assert_eq!(self.run(&["display-message", "-p", "#{alternate_on} #{cursor_flag}"]).trim(), "0 1");
+        self.line("clear; stty -a; echo that was all of it | tr a A");
+        self.shows(&["thAt wAs All"]).await;
+        let modes = self.screen();
+        for mode in ["icanon", "echo", "isig", "icrnl", "opost"] {
+            assert!(modes.split_whitespace().any(|word| word == mode), "{mode}: {modes}");
+        }
+        self.line("clear");
+        self.shows_no("thAt wAs All").await;
+    }
+}
+
+impl Drop for Tmux {
+    fn drop(&mut self) {
+        let socket = self.directory.path().join("socket");
+        let _ = Command::new("tmux").arg("-S").arg(socket).args(["-f", "/dev/null", "kill-server"]).output();
+    }
+}
+
+fn origin() -> Origin {
+    let cookie = answer_of(&["Set-Cookie: session=8f14e45fceea167a; HttpOnly"], 10);
+    Origin::simple(vec![cacheable("/page*", 1000), script("/cookie", cookie)]).unwrap()
+}
+
+/// Asks again and again, until it is dropped.
+struct Load(tokio::task::JoinHandle<()>);
+
+impl Load {
+    fn on(larder: &Process) -> Self {
+        let addr = larder.addr;
+        Self(tokio::spawn(async move {
+            let mut client = connect(addr).await;
+            loop {
+                for target in ["/page1", "/cookie"] {
+                    if client.exchange(&asking(target)).await.is_err() {
+                        return;
+                    }
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        }))
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The status of what is stored under a URL of this host.
+async fn stored(larder: &Process, target: &str) -> u16 {
+    let path = format!("/object?url=http://localhost{target}");
+    let request = Request::new("GET", &path, &larder.admin.to_string());
+    connect(larder.admin).await.exchange(&request).await.unwrap().status
+}
+
+#[tokio::test]
+async fn each_tab_shows_what_happens() {
+    let Some(tmux) = Tmux::start() else { return };
+    let origin = origin();
+    let (_directory, path) = written(&config(&origin.url(), "", ""));
+    let larder = Process::run_config(&path).await;
+    let load = Load::on(&larder);
+    tmux.top(&larder.admin.to_string()).await;
+    tmux.shows(&["live", "% without the origin", "RESULT", "not-stored", "requests/s, 10 min", "app"]).await;
+    for (key, what) in [
+        ("2", &["uri-miss, not-stored", "set-cookie", "not stored", "(site)"][..]),
+        ("3", &["HITS %", "set-cookie", "(site)"]),
+        ("4", &["default", "memory", "FULL %"]),
+        ("5", &["app", "1/1 up", &origin.url()]),
+        ("6", &["memory", "asked", "localhost/cookie", "not-stored set-cookie"]),
+        ("7", &["URL, BY REQUESTS"]),
+        ("8", &["KIND", "nothing has happened"]),
+        ("Tab", &["1 h AGO", "requests/s, 10 min"]),
+        ("w", &["requests/s, 3 h"]),
+        ("?", &["q, Ctrl-C       quit"]),
+        ("Escape", &["RESULT"]),
+        (" ", &["stopped: space goes on"]),
+        (" ", &["live"]),
+    ] {
+        if key == "Tab" {
+            tmux.key("h");
+        }
+        tmux.key(key);
+        tmux.shows(what).await;
+    }
+    drop(load);
+    larder.signal(Signal::HUP);
+    tmux.key("8");
+    tmux.shows(&["reload"]).await;
+    tmux.key("q");
+    tmux.ended(0).await;
+}
+
+#[tokio::test]
+async fn a_purge_that_is_cancelled_changes_nothing_and_one_that_is_confirmed_removes() {
+    let Some(tmux) = Tmux::start() else { return };
+    let origin = origin();
+    let (_directory, path) = written(&config(&origin.url(), "", ""));
+    let larder = Process::run_config(&path).await;
+    let mut client = connect(larder.addr).await;
+    for target in ["/page-kept", "/page-gone"] {
+        assert_eq!(client.exchange(&asking(target)).await.unwrap().status, 200);
+    }
+    tmux.top(&larder.admin.to_string()).await;
+    tmux.key("6");
+    tmux.shows(&["localhost/page-kept", "localhost/page-gone"]).await;
+    tmux.key("/");
+    tmux.typed("pth=/page-gone");
+    tmux.key("Enter");
+    tmux.shows(&["no field is named"]).await;
+    tmux.key("C-u");
+    tmux.typed("path=/page-gone");
+    tmux.key("Enter");
+    tmux.shows_no("localhost/page-kept").await;
+    tmux.shows(&["localhost/page-gone", "/path=/page-gone"]).await;
+    tmux.key("Enter");
+    tmux.shows(&["1  Site and rule", "http://localhost/page-gone"]).await;
+    tmux.key("Escape");
+    tmux.shows_no("Site and rule").await;
+    for key in ["n", "Escape", "Enter"] {
+        tmux.key("d");
+        tmux.shows(&["Purge this URL?", "1 response would go"]).await;
+        tmux.key(key);
+        tmux.shows_no("Purge this URL?").await;
+        assert_eq!(stored(&larder, "/page-gone").await, 200, "{key}");
+    }
+    tmux.key("d");
+    tmux.shows(&["1 response would go"]).await;
+    tmux.key("y");
+    tmux.shows(&["1 response removed: http://localhost/page-gone"]).await;
+    assert_eq!((stored(&larder, "/page-gone").await, stored(&larder, "/page-kept").await), (404, 200));
+    tmux.key("d");
+    tmux.shows(&["nothing is stored under http://localhost/page-gone"]).await;
+    tmux.key("C-c");
+    tmux.ended(0).await;
+}
+
+#[tokio::test]
+async fn a_token_that_may_only_look_cannot_purge() {
+    let Some(tmux) = Tmux::start() else { return };
+    let origin = origin();
+    let keys = "token = \"all-of-it-0123456789\", view_token = \"only-looking-0123456789\"";
+    let (_directory, path) = written(&with_admin(&config(&origin.url(), "", ""), keys));
+    let larder = Process::run_config(&path).await;
+    assert_eq!(connect(larder.addr).await.exchange(&asking("/page1")).await.unwrap().status, 200);
+    tmux.top(&format!("{} --token only-looking-0123456789", larder.admin)).await;
+    tmux.key("6");
+    tmux.shows(&["localhost/page1"]).await;
+    tmux.key("d");
+    tmux.shows(&["1 response would go"]).await;
+    tmux.key("y");
+    tmux.shows(&["view_token"]).await;
+    tmux.key("d");
+    tmux.shows(&["1 response would go"]).await;
+    tmux.key("C-c");
+    tmux.ended(0).await;
+}
+
+#[tokio::test]
+async fn ctrl_z_gives_the_terminal_back_until_it_goes_on() {
+    let Some(tmux) = Tmux::start() else { return };
+    let larder = older(vec![open_stream("event: tick\ndata: {\"at\":1,\"values\":{\"requests\":7}}\n\n")]);
+    tmux.top(&larder.url()).await;
+    tmux.shows(&["7.0/s"]).await;
+    tmux.key("C-z");
+    tmux.shows(&["Stopped"]).await;
+    tmux.shows_no("7.0/s").await;
+    assert_eq!(tmux.run(&["display-message", "-p", "#{alternate_on} #{cursor_flag}"]).trim(), "0 1");
+    tmux.line("clear; fg; echo code=$?");
+    tmux.shows(&["7.0/s", "1 overview"]).await;
+    tmux.key("q");
+    tmux.ended(0).await;
+}
+
+#[tokio::test]
+async fn signals_end_it_and_the_terminal_is_as_it_was() {
+    let Some(tmux) = Tmux::start() else { return };
+    let origin = origin();
+    let (_directory, path) = written(&config(&origin.url(), "", ""));
+    let larder = Process::run_config(&path).await;
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        tmux.top(&larder.admin.to_string()).await;
+        let modes = tmux.run(&["display-message", "-p", "#{alternate_on} #{cursor_flag}"]);
+        assert_eq!(modes.trim(), "1 0");
+        pidfd_send_signal(tmux.child(), signal).unwrap();
+        tmux.ended(0).await;
+    }
+}
+
+/// The parts that a larder had before it had any figures over time.
+fn older(live: Vec<Answer>) -> Origin {
+    let json = ["Content-Type: application/json"];
+    let stats = r#"{"health":"ok","version":"0.0.9","origins":[{"name":"shop","servers":[{"server":"http://a:1","state":"up"}]}]}"#;
+    let not_found = r#"{"error":"not-found","message":"/ lists what is here"}"#;
+    let mut scripts = vec![script("/stats", Answer::new(200, &json, stats))];
+    let mut of_live = script("/api/v1/live?*", Answer::default());
+    of_live.answer = live;
+    scripts.push(of_live);
+    scripts.push(script("/*", Answer::new(404, &json, not_found)));
+    Origin::simple(scripts).unwrap()
+}
+
+#[tokio::test]
+async fn an_older_larder_shows_what_it_has_and_what_it_has_not() {
+    let Some(tmux) = Tmux::start() else { return };
+    for refusal in [
+        Answer::new(404, &[], "<h1>no</h1>"),
+        Answer::new(
+            400,
+            &["Content-Type: application/json"],
+            r#"{"error":"parameter","message":"there is no parameter tick"}"#,
+        ),
+    ] {
+        let larder = older(vec![refusal]);
+        tmux.top(&larder.url()).await;
+        tmux.shows(&["no live figures", "this larder is older", "0.0.9", "shop", "a:1"]).await;
+        tmux.key("7");
+        tmux.shows(&["this larder has no /api/v1/top"]).await;
+        tmux.key("q");
+        tmux.ended(0).await;
+    }
+}
+
+#[tokio::test]
+async fn an_outage_is_told_and_the_larder_that_is_back_is_shown() {
+    let Some(tmux) = Tmux::start() else { return };
+    let tick = |at: u32| format!("event: tick\ndata: {{\"at\":{at},\"values\":{{\"requests\":{at}}}}}\n\n");
+    let mut larder = older(vec![open_stream(&tick(100)), stream(&tick(200)), open_stream(&tick(300))]);
+    tmux.top(&larder.url()).await;
+    tmux.shows(&["live", "100/s"]).await;
+    larder.stop().await;
+    tmux.shows(&["figures of"]).await;
+    larder.resume().unwrap();
+    tmux.shows(&["300/s", "live"]).await;
+    tmux.key("q");
+    tmux.ended(0).await;
+}
+
+#[tokio::test]
+async fn what_is_in_the_way_at_first_is_said_on_the_terminal_as_it_was() {
+    let Some(tmux) = Tmux::start() else { return };
+    let wrong = Origin::simple(vec![script("/stats", Answer::new(401, &[], "{}"))]).unwrap();
+    let top = format!("{} top --admin {}", env!("CARGO_BIN_EXE_larder"), wrong.url());
+    tmux.line(&format!("{top} --token x; echo code=$?"));
+    tmux.shows(&["has another admin token"]).await;
+    tmux.ended(1).await;
+}
+
+#[tokio::test]
+async fn without_a_terminal_it_names_the_command_for_programs_and_asks_nothing() {
+    let origin = origin();
+    let mut top = Process::start(&["top", "--admin", &origin.url()]);
+    assert_eq!(top.end().await, 2);
+    assert!(top.stderr().iter().any(|line| line.contains("larder stats --json")), "{:?}", top.stderr());
+    assert_eq!((top.stdout().len(), origin.log().count()), (0, 0));
+}
