@@ -39,13 +39,13 @@ macro_rules! assets {
 /// Every file.
 static ASSETS: &[Asset] = assets! {
     HTML: "index.html";
-    STYLE: "narrow.css" "pictures.css" "style.css" "vendor/uplot.css";
+    STYLE: "narrow.css" "pages.css" "pictures.css" "style.css" "vendor/uplot.css";
     PICTURE: "icon.svg";
     PLAIN: "vendor/LICENSE-htm" "vendor/LICENSE-preact" "vendor/LICENSE-uplot" "vendor/SHA256SUMS";
     SCRIPT:
         "account.js" "api.js" "app.js" "format.js" "past.js" "state.js" "words.js"
         "pages/config.js" "pages/errors.js" "pages/origins.js" "pages/overview.js" "pages/requests.js" "pages/rules.js" "pages/stores.js" "pages/url.js" "pages/why.js"
-        "parts/bar.js" "parts/boundary.js" "parts/cause.js" "parts/dialog.js" "parts/explained.js" "parts/filter.js" "parts/glance.js" "parts/head.js" "parts/heat.js" "parts/notices.js" "parts/picture.js" "parts/purge.js" "parts/river.js" "parts/series.js" "parts/spark.js" "parts/staircase.js" "parts/table.js" "parts/text.js" "parts/top.js" "parts/traffic.js" "parts/waterfall.js" "parts/window.js"
+        "parts/bar.js" "parts/below.js" "parts/boundary.js" "parts/cause.js" "parts/dialog.js" "parts/evicted.js" "parts/explained.js" "parts/filter.js" "parts/glance.js" "parts/head.js" "parts/heat.js" "parts/later.js" "parts/notices.js" "parts/picture.js" "parts/purge.js" "parts/river.js" "parts/series.js" "parts/servers.js" "parts/spark.js" "parts/staircase.js" "parts/table.js" "parts/text.js" "parts/timeline.js" "parts/top.js" "parts/traffic.js" "parts/waterfall.js" "parts/window.js"
         "vendor/htm-preact.js" "vendor/htm.js" "vendor/preact-hooks.js" "vendor/preact.js" "vendor/uplot.js";
 };
 
@@ -172,39 +172,67 @@ mod tests {
         let text = std::str::from_utf8(page.bytes).unwrap();
         assert!(text.contains(script));
         assert_eq!(text.matches("<script").count(), 1);
-        // Else a browser would find the modules one after the other.
-        for script in ASSETS.iter().filter(|asset| asset.form == SCRIPT && asset.name != "app.js") {
-            assert!(
-                text.contains(&format!("<link rel=\"modulepreload\" href=\"/ui/{}\">", script.name)),
-                "{}",
-                script.name
-            );
-        }
+        // Else a browser would find the modules of the first page one after the other, or wait for those of other pages.
+        let preloaded: BTreeSet<_> = text
+            .split("<link rel=\"modulepreload\" href=\"/ui/")
+            .skip(1)
+            .map(|rest| rest.split('"').next().unwrap().to_owned())
+            .collect();
+        let mut needed = BTreeSet::new();
+        needs("app.js", &mut needed);
+        needed.remove("app.js");
+        assert_eq!(preloaded, needed);
         assert!(!text.contains("<style"));
+    }
+
+    /// What a module imports, as names of files: what it cannot do without, or what it may load later.
+    fn imports(name: &str, is_later: bool) -> Vec<String> {
+        let text = std::str::from_utf8(Asset::named(name).unwrap().bytes).unwrap();
+        let folder = Path::new(name).parent().unwrap();
+        let code = text.lines().filter(|line| line.contains("import") || line.contains("export"));
+        let word = if is_later { "import(" } else { "from" };
+        let named = code.flat_map(|line| line.split(word).skip(1)).filter_map(|rest| {
+            let rest = rest.trim_start();
+            let quote = rest.chars().next().filter(|first| matches!(first, '\'' | '"'))?;
+            rest[1..].split(quote).next()
+        });
+        let place = |named: &str| {
+            let mut place = PathBuf::new();
+            for part in folder.join(named).components() {
+                match part {
+                    std::path::Component::ParentDir => assert!(place.pop(), "{name}: {named}"),
+                    std::path::Component::Normal(part) => place.push(part),
+                    _ => {}
+                }
+            }
+            place.to_str().unwrap().to_owned()
+        };
+        named.map(place).collect()
+    }
+
+    /// A module and all that it cannot do without.
+    fn needs(name: &str, found: &mut BTreeSet<String>) {
+        if found.insert(name.to_owned()) {
+            imports(name, false).iter().for_each(|one| needs(one, found));
+        }
     }
 
     #[test]
     fn imports_are_relative_and_lead_to_a_file() {
+        let mut reached = BTreeSet::new();
+        needs("app.js", &mut reached);
         for asset in ASSETS.iter().filter(|asset| asset.form == SCRIPT) {
-            let text = std::str::from_utf8(asset.bytes).unwrap();
-            let folder = Path::new(asset.name).parent().unwrap();
-            let code = text.lines().filter(|line| line.contains("import") || line.contains("export"));
-            for named in code.flat_map(|line| line.split("from").skip(1)) {
-                let named = named.trim_start();
-                let Some(quote) = named.chars().next().filter(|first| matches!(first, '\'' | '"')) else {
-                    continue;
-                };
-                let name = named[1..].split(quote).next().unwrap();
-                let mut place = PathBuf::new();
-                for part in folder.join(name).components() {
-                    match part {
-                        std::path::Component::ParentDir => assert!(place.pop(), "{}: {name}", asset.name),
-                        std::path::Component::Normal(part) => place.push(part),
-                        _ => {}
+            for is_later in [false, true] {
+                for named in imports(asset.name, is_later) {
+                    assert!(Asset::named(&named).is_some(), "{}: {named}", asset.name);
+                    if is_later {
+                        needs(&named, &mut reached);
                     }
                 }
-                assert!(Asset::named(place.to_str().unwrap()).is_some(), "{}: {name}", asset.name);
             }
+        }
+        for asset in ASSETS.iter().filter(|asset| asset.form == SCRIPT) {
+            assert!(reached.contains(asset.name), "{} is not used", asset.name);
         }
     }
 

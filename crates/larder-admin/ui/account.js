@@ -5,7 +5,7 @@
 // been stored, what forbade that. Nothing is drawn here.
 
 import { below, decoded, encoded } from './past.js';
-import { FROM_STORE, told } from './words.js';
+import { FROM_STORE, forbids } from './words.js';
 
 /** @typedef {{ kind: 'reason' | 'before' | 'not_stored', word: string, rate: number, stage: Stage }} Cause */
 /** @typedef {'kept' | 'first' | 'forbidden' | 'never'} Stage */
@@ -21,7 +21,7 @@ function stage(kind, word) {
   if (kind === 'before') return KEPT_BEFORE.includes(word) ? 'kept' : 'first';
   if (kind === 'reason' && KEPT_REASON.includes(word)) return 'kept';
   if (kind === 'reason' && word === 'uri-miss') return 'first';
-  return told(kind, word).helps ? 'forbidden' : 'never';
+  return forbids(kind, word) ? 'never' : 'forbidden';
 }
 
 /** @param {Record<string, number>} values @param {string} [scope] such as `rule:shop:/blog/*:` @returns {Cause[]} */

@@ -12,34 +12,28 @@ import { app, follow, restart, useApp } from './state.js';
 import { Boundary } from './parts/boundary.js';
 import { Head } from './parts/head.js';
 import { Notices, TokenForm } from './parts/notices.js';
+import { Later, ahead } from './parts/later.js';
 import { Overview } from './pages/overview.js';
-import { Why } from './pages/why.js';
-import { Rules } from './pages/rules.js';
-import { Stores } from './pages/stores.js';
-import { Origins } from './pages/origins.js';
-import { Requests } from './pages/requests.js';
-import { Url } from './pages/url.js';
-import { Errors } from './pages/errors.js';
-import { Config } from './pages/config.js';
 
-/** @type {{ path: string, name: string, page: any }[]} */
+/** The first page comes with this module; the others come when they are asked for, or once the first picture stands.
+ * @type {{ path: string, name: string, page?: any, load?: () => Promise<any> }[]} */
 const PAGES = [
   { path: '', name: 'Overview', page: Overview },
-  { path: 'why', name: 'Why', page: Why },
-  { path: 'rules', name: 'Rules', page: Rules },
-  { path: 'stores', name: 'Stores', page: Stores },
-  { path: 'origins', name: 'Origins', page: Origins },
-  { path: 'requests', name: 'Requests', page: Requests },
-  { path: 'url', name: 'URL', page: Url },
-  { path: 'errors', name: 'Errors', page: Errors },
-  { path: 'config', name: 'Config', page: Config },
+  { path: 'why', name: 'Why', load: () => import('./pages/why.js').then((module) => module.Why) },
+  { path: 'rules', name: 'Rules', load: () => import('./pages/rules.js').then((module) => module.Rules) },
+  { path: 'stores', name: 'Stores', load: () => import('./pages/stores.js').then((module) => module.Stores) },
+  { path: 'origins', name: 'Origins', load: () => import('./pages/origins.js').then((module) => module.Origins) },
+  { path: 'requests', name: 'Requests', load: () => import('./pages/requests.js').then((module) => module.Requests) },
+  { path: 'url', name: 'URL', load: () => import('./pages/url.js').then((module) => module.Url) },
+  { path: 'errors', name: 'Errors', load: () => import('./pages/errors.js').then((module) => module.Errors) },
+  { path: 'config', name: 'Config', load: () => import('./pages/config.js').then((module) => module.Config) },
 ];
 
 /** Which page the address names, with its parameters. */
 function route() {
   const [path = '', query = ''] = location.hash.replace(/^#\/?/, '').split('?');
   const found = PAGES.find((one) => one.path === path) ?? PAGES[0];
-  return { path: found?.path ?? '', name: found?.name ?? '', page: found?.page, query: new URLSearchParams(query) };
+  return { path: found?.path ?? '', name: found?.name ?? '', of: found, query: new URLSearchParams(query) };
 }
 
 function toMain() {
@@ -73,15 +67,14 @@ function App() {
     event.preventDefault();
     toMain();
   };
-  const Page = at.page;
   const isAsked = app.link.state === 'token';
   return html`<a class="skip" href="#main" onClick=${skip}>Skip to the figures</a>
     <${Head} pages=${PAGES} at=${at.path} />
     <main id="main" class=${`page ${app.link.state === 'lost' ? 'old' : ''}`} tabindex="-1">
       <h1>${at.name}</h1>
       <${Notices} />
-      ${isAsked ? html`<${TokenForm} />` : app.about ? html`<${Boundary} key=${at.path}><${Page} key=${at.path} query=${at.query} /><//>`
-        : html`<p class="none">Asking larder.</p>`}
+      ${isAsked ? html`<${TokenForm} />`
+        : html`<${Boundary} key=${at.path}><${Later} key=${at.path} part=${at.of?.page} load=${at.of?.load} query=${at.query} /><//>`}
     </main>
     <footer class="foot">Figures are larder's own, of its clients alone: this page and the admin address are not counted.
       ${token.get() && !isAsked ? html`<button type="button" class="quiet" onClick=${forget}>forget the token</button>` : ''}</footer>`;
@@ -92,4 +85,5 @@ if (root) {
   root.replaceChildren();
   restart();
   render(html`<${App} />`, root);
+  ahead(PAGES.flatMap((page) => page.load ?? []));
 }

@@ -1,14 +1,14 @@
 // Series of the chosen window, and the same an hour before.
 //
 // In: names of series, with wildcards. Out: times and values that grow with each tick; in longer windows they are asked
-// for again once a step has passed. What is not known stays null, so that a restart is a gap and never a zero.
+// for again once a step has passed. Steps are wide enough that a first answer is small. What is not known stays null, so that a restart is a gap and never a zero.
 
-import { useEffect, useRef, useState } from './vendor/preact-hooks.js';
+import { useLayoutEffect, useRef, useState } from './vendor/preact-hooks.js';
 import { get } from './api.js';
-import { app, onTick } from './state.js';
+import { app, figuresCame, isWithoutPast, onTick, windowStep } from './state.js';
 
 /**
- * @typedef {{ step: number, times: number[], values: Record<string, (number | null)[]> }} Series
+ * @typedef {{ step: number, times: number[], values: Record<string, (number | null)[]>, heard?: number }} Series
  * @typedef {{ now: Series | null, before: Series | null, failed: string }} Past
  */
 
@@ -17,38 +17,56 @@ export const HOUR = 3600;
 /** @param {any} json @returns {Series} */
 function read(json) {
   const values = json.values ?? {};
+  const isKnown = Object.values(values).some((/** @type {any} */ list) => list.some((/** @type {any} */ value) => value !== null));
+  if (!isKnown) return { step: json.step, times: [], values: {} };
   const length = Math.max(0, ...Object.values(values).map((/** @type {any} */ list) => list.length));
   const first = json.from ?? json.at - json.step * (length - 1);
   return { step: json.step, times: Array.from({ length }, (_, index) => first + index * json.step), values };
 }
 
+/** What has no value while nothing happens, and is not zero then. */
+const SPARSE = /:(p50|p99|evicted_age)$/;
+
 /** @param {Series} series @param {{ at: number, values: Record<string, number> }} tick @param {string[]} names @param {number} span */
 function append(series, tick, names, span) {
-  const last = series.times[series.times.length - 1] ?? tick.at - 1;
-  if (tick.at <= last) return;
-  const gap = Math.min(Math.round(tick.at - last) - 1, span);
-  for (let index = 1; index <= gap; index += 1) {
-    series.times.push(last + index);
-    Object.values(series.values).forEach((list) => list.push(null));
-  }
+  if (tick.at <= (series.heard ?? 0)) return;
+  series.heard = tick.at;
   const wild = names.filter((name) => name.endsWith('*')).map((name) => name.slice(0, -1));
+  const isAsked = (/** @type {string} */ name) => names.includes(name) || wild.some((start) => name.startsWith(start));
   for (const name of Object.keys(tick.values)) {
-    if (!(name in series.values) && wild.some((start) => name.startsWith(start))) {
-      series.values[name] = series.times.map(() => 0);
+    if (!(name in series.values) && isAsked(name)) {
+      const others = Object.values(series.values);
+      series.values[name] = series.times.map((_, index) =>
+        SPARSE.test(name) || others.every((list) => list[index] === null) ? null : 0,
+      );
     }
   }
-  series.times.push(tick.at);
-  for (const [name, list] of Object.entries(series.values)) list.push(tick.values[name] ?? 0);
-  const spare = series.times.length - span - 1;
+  const lists = Object.entries(series.values);
+  let end = series.times[series.times.length - 1] ?? tick.at;
+  if (!series.times.length) series.times.push(end);
+  if (tick.at - end > span) end = tick.at - span;
+  while (tick.at > end + 0.5) {
+    end += series.step;
+    series.times.push(end);
+    lists.forEach(([, list]) => list.push(null));
+  }
+  // The last point is a mean over its seconds so far; a second that was missed has no part in it.
+  const heard = Math.max(0, Math.round(series.step - (end - tick.at)) - 1);
+  for (const [name, list] of lists) {
+    const value = tick.values[name] ?? (SPARSE.test(name) ? null : 0);
+    const old = list[list.length - 1] ?? null;
+    if (value !== null) list[list.length - 1] = old === null ? value : (old * heard + value) / (heard + 1);
+  }
+  const spare = series.times.length - Math.ceil(span / series.step) - 1;
   if (spare > 0) {
     series.times.splice(0, spare);
-    Object.values(series.values).forEach((list) => list.splice(0, spare));
+    lists.forEach(([, list]) => list.splice(0, spare));
   }
 }
 
 /**
  * @param {string[]} names
- * @param {{ always?: boolean, coarse?: boolean }} [how] `always`: an hour before is wanted in any case; `coarse`: only means are, so ten seconds a step will do
+ * @param {{ always?: boolean, coarse?: boolean }} [how] `always`: an hour before is wanted in any case; `coarse`: only means are shown, so few points will do
  * @returns {Past}
  */
 export function usePast(names, { always = false, coarse = false } = {}) {
@@ -57,8 +75,8 @@ export function usePast(names, { always = false, coarse = false } = {}) {
   const asked = names.join(',');
   const { window } = app;
   const compare = app.compare || always;
-  const live = app.link.state === 'live';
-  useEffect(() => {
+  // Before the frame is drawn, so that the answer is on its way meanwhile.
+  useLayoutEffect(() => {
     const own = new AbortController();
     const key = `${asked} ${window}`;
     if (held.current.key !== key) held.current = { key, now: null, before: null, failed: '' };
@@ -66,36 +84,48 @@ export function usePast(names, { always = false, coarse = false } = {}) {
       Object.assign(held.current, part);
       draw((count) => count + 1);
     };
-    const failed = (/** @type {any} */ error) => own.signal.aborted || set({ failed: error.message });
+    const step = windowStep(coarse);
+    let again = 0;
+    const show = (/** @type {any} */ json) => {
+      set({ now: read(json), failed: '' });
+      figuresCame();
+    };
+    const failed = (/** @type {any} */ error) => {
+      if (own.signal.aborted) return;
+      set({ failed: error.message });
+      again = setTimeout(load, 5000);
+    };
     const load = () =>
-      get('/api/v1/series', { names: asked, from: window, step: coarse && window <= 600 ? 10 : undefined }, own.signal).then(
-        (json) => set({ now: read(json), failed: '' }),
-        failed,
-      );
+      (isWithoutPast() && held.current.now) ||
+      get('/api/v1/series', { names: asked, from: window, step }, own.signal).then(show, failed);
     // A little more than the window, so that it lasts until it is asked for again.
-    const loadBefore = () =>
-      get('/api/v1/series', { names: asked, from: window + HOUR, to: HOUR - 90 }, own.signal).then(
-        (json) => set({ before: read(json) }),
-        failed,
-      );
+    const old = { names: asked, from: window + HOUR, to: HOUR - 90, step: Math.max(step, 10) };
+    const loadBefore = () => get('/api/v1/series', old, own.signal).then((json) => set({ before: known(read(json)) }), () => {});
     if (!asked || app.link.state === 'token') return () => own.abort();
     void load();
     if (compare) void loadBefore();
     else held.current.before = null;
     const fine = window <= 600 && !coarse;
-    const timers = [setInterval(() => document.hidden || load(), fine ? 300000 : window <= 10800 ? 10000 : 60000)];
+    const timers = [setInterval(() => document.hidden || load(), fine ? 300000 : step * 1000)];
     if (compare) timers.push(setInterval(() => document.hidden || loadBefore(), 60000));
     const stop = onTick((tick) => {
-      if (fine && held.current.now) append(held.current.now, tick, names, window);
+      if ((fine || isWithoutPast()) && held.current.now) append(held.current.now, tick, names, window);
     });
     return () => {
       own.abort();
+      clearTimeout(again);
       stop();
       timers.forEach(clearInterval);
     };
-  }, [asked, window, compare, live]);
+  }, [asked, window, compare, app.returns]);
   return held.current;
 }
+
+/** A series, unless nothing is known of its time. @param {Series} series */
+const known = (series) => (series.times.length ? series : null);
+
+/** How often it happened, as far as is known: rates by the time that they stand for. @param {Series | null} series @param {string} name */
+export const total = (series, name) => (series?.values[name] ?? []).reduce((/** @type {number} */ sum, value) => sum + (value ?? 0), 0) * (series?.step ?? 0);
 
 /** The mean over a series; null where nothing is known. @param {Series | null} series @param {string} name */
 export function mean(series, name) {
@@ -128,7 +158,7 @@ export function below(values, start) {
 }
 
 /** How a name stands in a series' name. @param {string} name */
-export const encoded = (name) => name.replace(/[%:,&=?# \u0000-\u001f\u007f-\u009f]/g, (found) => encodeURIComponent(found));
+export const encoded = (name) => name.replace(/[%:,&=?#+ \u0000-\u001f\u007f-\u009f]/g, (found) => encodeURIComponent(found));
 
 /** @param {string} name */
 export function decoded(name) {

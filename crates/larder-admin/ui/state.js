@@ -4,17 +4,19 @@
 // draws them again after each change. A tab has one stream; a hidden tab has none. What came last stays when the stream
 // breaks, with its time, so that old figures are never taken for new ones.
 
-import { useEffect, useState } from './vendor/preact-hooks.js';
+import { useEffect, useLayoutEffect, useState } from './vendor/preact-hooks.js';
 import { Failure, get, stream } from './api.js';
 
+/** `step`: seconds between two points of a picture; `coarse`: where only a mean is shown. */
 export const WINDOWS = [
-  { seconds: 600, name: '10 min', words: '10 minutes' },
-  { seconds: 10800, name: '3 h', words: '3 hours' },
-  { seconds: 86400, name: '24 h', words: '24 hours' },
+  { seconds: 600, name: '10 min', words: '10 minutes', step: 5, coarse: 30 },
+  { seconds: 10800, name: '3 h', words: '3 hours', step: 30, coarse: 300 },
+  { seconds: 86400, name: '24 h', words: '24 hours', step: 300, coarse: 3600 },
 ];
 
-const EVENTS_MAX = 256;
+export const EVENTS_MAX = 256;
 const REQUESTS_MAX = 400;
+const ABOUT_MS = 1000;
 
 export const app = {
   /** @type {any} */ about: null,
@@ -24,6 +26,8 @@ export const app = {
   /** @type {{ at: number, values: Record<string, number> } | null} */ tick: null,
   /** @type {{ state: 'connecting' | 'live' | 'lost' | 'token' | 'hidden', since: number, why: string, retry: number }} */
   link: { state: 'connecting', since: Date.now(), why: '', retry: 0 },
+  /** How often the stream came back: what was asked for before it broke is asked for again. */
+  returns: 0,
   /** @type {any[]} */ events: [],
   /** @type {any[]} */ requests: [],
   skipped: 0,
@@ -32,6 +36,15 @@ export const app = {
   window: Number(sessionStorage.getItem('larder-window')) || 600,
   compare: sessionStorage.getItem('larder-compare') === 'yes',
 };
+
+let firstDrawn = () => {};
+const pictured = new Promise((/** @type {(value?: unknown) => void} */ done) => {
+  firstDrawn = () => void requestAnimationFrame(() => setTimeout(done));
+  setTimeout(done, ABOUT_MS);
+});
+
+/** Figures came that a page draws. */
+export const figuresCame = () => firstDrawn();
 
 /** @type {Set<() => void>} */
 const watchers = new Set();
@@ -79,12 +92,20 @@ export function chooseCompare(on) {
   changed();
 }
 
-export const windowWords = () => WINDOWS.find((one) => one.seconds === app.window)?.words ?? `${app.window} s`;
+const chosen = () => WINDOWS.find((one) => one.seconds === app.window);
+/** Whether larder keeps no figures of the past: pictures begin when they are opened. */
+export const isWithoutPast = () => app.about?.history === 0;
+export const windowWords = () => (isWithoutPast() ? 'the time since this page was opened' : (chosen()?.words ?? `${app.window} s`));
+export const windowStep = (coarse = false) => (coarse ? chosen()?.coarse : chosen()?.step) ?? 60;
 
 /** larder's clock; the browser's may be another. */
 export const serverNow = () => app.tick?.at ?? app.now?.at ?? app.about?.now ?? Date.now() / 1000;
 
-/** @type {{ requests: string, recent: number } | null} */
+/** What is known of the last minute, or where nothing is remembered, of the last second. @returns {{ values: Record<string, number>, words: string }} */
+export const lately = () =>
+  isWithoutPast() ? { values: app.tick?.values ?? {}, words: 'the last second' } : { values: app.now?.minute ?? {}, words: 'the last minute' };
+
+/** @type {{ requests: string, recent: number, all?: boolean } | null} */
 let wanted = null;
 /** @type {AbortController | null} */
 let open = null;
@@ -130,15 +151,17 @@ async function run() {
   if (open || document.hidden) return;
   const own = new AbortController();
   open = own;
-  const parameters = wanted ? { requests: wanted.requests, tick: 1, recent: wanted.recent } : { tick: 1, samples: 0 };
+  const parameters = wanted ? { requests: wanted.requests, tick: 1, recent: wanted.recent, all: wanted.all ? 'true' : '' } : { tick: 1, samples: 0 };
   try {
-    await loadAbout();
-    await loadEvents().catch(() => {});
     await stream('/api/v1/live', parameters, own.signal, {
       opened: () => {
         app.link.retry = 0;
         if (wanted) app.requests = [];
+        if (app.link.state !== 'live' && app.link.state !== 'connecting') app.returns += 1;
         linked('live');
+        // Words are long: the first picture goes before them.
+        void (app.about ? loadAbout() : pictured.then(loadAbout)).catch(() => {});
+        loadEvents().catch(() => {});
       },
       heard,
     });
@@ -179,7 +202,7 @@ export function restart() {
   void run();
 }
 
-/** What the stream should have: requests by a filter, or none. @param {{ requests: string, recent: number } | null} next */
+/** What the stream should have: requests by a filter, or none. @param {{ requests: string, recent: number, all?: boolean } | null} next */
 export function follow(next) {
   if (next === null || next.requests !== wanted?.requests) app.filterFault = '';
   if (JSON.stringify(next) === JSON.stringify(wanted)) return;
@@ -202,7 +225,7 @@ document.addEventListener('visibilitychange', () => {
 
 /** Figures of this moment every five seconds, while a page is open that shows them. */
 export function useNow() {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const own = new AbortController();
     const load = () => {
       if (document.hidden || app.link.state === 'token') return;
@@ -225,6 +248,6 @@ export function useNow() {
       clearInterval(timer);
       own.abort();
     };
-  }, [app.link.state === 'live']);
+  }, [app.returns]);
   return app.now;
 }

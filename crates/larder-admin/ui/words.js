@@ -5,7 +5,7 @@
 
 import { app } from './state.js';
 
-/** @typedef {{ word: string, sentence?: string, section?: string, helps?: string }} Word */
+/** @typedef {{ word: string, sentence?: string, section?: string, helps?: string, forbids?: boolean }} Word */
 
 /** Results in the order of pictures; those that did not trouble the origin come first. */
 const ORDER = ['memory', 'disk', 'file', 'remote', 'stale', 'joined', 'own', 'refused', 'asked'];
@@ -21,6 +21,12 @@ export const wordsOf = (kind) => app.about?.words?.[kind] ?? [];
 
 /** @param {string} kind @param {string} word @returns {Word} */
 export const told = (kind, word) => wordsOf(kind).find((one) => one.word === word) ?? { word };
+
+/** Whether a word says that the request or the origin's answer forbids storing; an older larder does not tell. @param {string} kind @param {string} word */
+export function forbids(kind, word) {
+  const tells = ['reason', 'not_stored'].some((one) => wordsOf(one).some((known) => known.forbids !== undefined));
+  return tells ? told(kind, word).forbids === true : !told(kind, word).helps;
+}
 
 /** Results for pictures: known ones in their order, then words of a later larder. @param {(word: string) => boolean} occurs */
 export function results(occurs) {

@@ -8,15 +8,21 @@ import { html } from '../vendor/htm-preact.js';
 import { get } from '../api.js';
 import { scopesIn, split } from '../account.js';
 import { moment, percent, rate, shown } from '../format.js';
-import { app, useNow } from '../state.js';
+import { app, lately, useNow } from '../state.js';
 import { Text } from '../parts/text.js';
+
+const DIFFERS = /** @type {Record<string, string>} */ ({
+  changed: 'It was changed since larder read it. A reload (HUP) takes it.',
+  unseen: 'Secrets or ends of lines were changed, which are not shown here. A reload (HUP) takes them.',
+  absent: 'It is not there any more. What runs stays in force; a start would fail.',
+  unreadable: 'It cannot be read, or has an error: a reload would not take it. larder check says what is wrong.',
+});
 
 /** @param {{ differs: any }} props */
 function Difference({ differs }) {
   if (!differs) return null;
   return html`<section class="panel"><h2>The file on disk differs from what runs</h2>
-    <p>${differs.why === 'changed' ? 'It was changed since larder read it. A reload (HUP) takes it.'
-      : `It cannot be compared: ${shown(differs.why)}.`}</p>
+    <p>${DIFFERS[differs.why] ?? `It cannot be compared: ${shown(differs.why)}.`}</p>
     ${differs.diff?.length
       ? html`<pre class="code" tabindex="0" aria-label="Difference">
         ${differs.diff.map((/** @type {any} */ line) =>
@@ -27,7 +33,7 @@ function Difference({ differs }) {
 
 /** @param {{ query: URLSearchParams }} props */
 export function Config({ query }) {
-  const now = useNow();
+  useNow();
   const [config, setConfig] = useState(/** @type {any} */ (null));
   const [fault, setFault] = useState('');
   const [url, setUrl] = useState('');
@@ -55,7 +61,7 @@ export function Config({ query }) {
   };
   if (!config) return html`<p class=${fault ? 'fault' : 'none'}>${fault ? shown(fault) : 'Loading.'}</p>`;
   if (!config.file && !config.text) return html`<p class="empty">This larder runs without a config file.</p>`;
-  const minute = now?.minute ?? {};
+  const { values: minute, words: minuteWords } = lately();
   const scopes = scopesIn(minute);
   const lines = String(config.text).split('\n');
   if (lines[lines.length - 1] === '') lines.pop();
@@ -71,7 +77,7 @@ export function Config({ query }) {
     const rule = ruleAt.get(number);
     if (rule) {
       const own = split(minute, scopes(rule.site, rule.rule));
-      return own.all ? `${rate(own.all)}, hits ${percent(own.hits)}` : 'no request in the last minute';
+      return own.all ? `${rate(own.all)}, hits ${percent(own.hits)}` : `no request in ${minuteWords}`;
     }
     const site = siteAt.get(number);
     if (!site) return '';
@@ -100,7 +106,7 @@ export function Config({ query }) {
         ${warnings.map((/** @type {any} */ warning) =>
           html`<li>line ${warning.line}: <${Text} of=${warning.message} max=${600} /></li>`)}</ul></section>`
             : html`<p class="note">Without warnings.</p>`}
-    <h2>The file</h2><p class="note">Beside each site and rule: its requests in the last minute.</p>
+    <h2>The file</h2><p class="note">Beside each site and rule: its requests in ${minuteWords}.</p>
     <div class="code" tabindex="0" role="region" aria-label="The config file">${lines.map((text, index) => {
       const number = index + 1;
       const warned = warnings.some((/** @type {any} */ warning) => warning.line === number);

@@ -7,19 +7,18 @@ import { useEffect, useState } from '../vendor/preact-hooks.js';
 import { html } from '../vendor/htm-preact.js';
 import { get } from '../api.js';
 import { clock, count, counted, moment, rate, shown } from '../format.js';
-import { below, mean, usePast } from '../past.js';
+import { below, mean, total, usePast } from '../past.js';
 import { app, useNow, windowWords } from '../state.js';
 import { told, wordsOf } from '../words.js';
 import { Series } from '../parts/series.js';
 import { Picture } from '../parts/picture.js';
 import { Table } from '../parts/table.js';
-import { Text } from '../parts/text.js';
+import { SiteName, Text } from '../parts/text.js';
 import { rowsOf } from '../parts/traffic.js';
 
 /** Words with the server where they occurred last. */
 function useExamples() {
   const [rows, setRows] = useState(/** @type {any[]} */ ([]));
-  const live = app.link.state === 'live';
   useEffect(() => {
     const load = () =>
       document.hidden ||
@@ -30,14 +29,14 @@ function useExamples() {
     load();
     const timer = setInterval(load, 15000);
     return () => clearInterval(timer);
-  }, [app.window, live]);
+  }, [app.window, app.returns]);
   return rows;
 }
 
 /** @param {{ kind: string, title: string, past: import('../past.js').Past, examples: any[] }} props */
 function Words({ kind, title, past, examples }) {
   const known = below(past.now?.values ?? {}, `${kind}.`).map(({ word }) => word);
-  const per = (/** @type {any} */ series, /** @type {string} */ word) => (mean(series, `${kind}.${word}`) ?? 0) * app.window;
+  const per = (/** @type {any} */ series, /** @type {string} */ word) => total(series, `${kind}.${word}`);
   const rows = known
     .map((word) => ({
       ...told(kind, word),
@@ -47,6 +46,8 @@ function Words({ kind, title, past, examples }) {
     }))
     .filter((row) => row.now >= 0.5 || (row.before ?? 0) >= 0.5)
     .sort((one, other) => other.now - one.now);
+  // What the listeners refuse is no request yet, and no sample of it is kept.
+  const isSampled = kind === 'failure';
   const rest = Math.max(0, wordsOf(kind).length - rows.length);
   const columns = [
     {
@@ -59,21 +60,29 @@ function Words({ kind, title, past, examples }) {
     },
     { key: 'now', name: `in ${windowWords()}`, number: true, cell: (/** @type {any} */ row) => count(row.now) },
     { key: 'before', name: 'an hour before', number: true, cell: (/** @type {any} */ row) => count(row.before) },
-    { key: 'last', name: 'last', number: true, cell: (/** @type {any} */ row) => (row.example ? moment(row.example.last) : '–') },
-    {
-      key: 'where',
-      name: 'where',
-      wide: true,
-      cell: (/** @type {any} */ row) => (row.example?.key[1] ? html`<${Text} of=${row.example.key[1]} max=${80} />` : '–'),
-    },
+    ...(isSampled
+      ? [
+        { key: 'last', name: 'last', number: true, cell: (/** @type {any} */ row) => (row.example ? moment(row.example.last) : '–') },
+        {
+          key: 'where',
+          name: 'where',
+          wide: true,
+          cell: (/** @type {any} */ row) => (row.example?.key[1] ? html`<${Text} of=${row.example.key[1]} max=${80} />` : '–'),
+        },
+        ]
+      : []),
     { key: 'helps', name: 'what to do', wide: true, cell: (/** @type {any} */ row) => shown(row.helps ?? '–') },
-    {
-      key: 'see',
-      name: 'requests',
-      cell: (/** @type {any} */ row) =>
-        html`<a href=${`#/requests?filter=${encodeURIComponent(kind === 'failure' ? `detail=${row.word}` : 'result=refused')}`}
-          >see<span class="hidden"> requests with ${shown(row.word)}</span></a>`,
-    },
+    ...(isSampled
+      ? [
+        {
+          key: 'see',
+          name: 'requests',
+          cell: (/** @type {any} */ row) =>
+            html`<a href=${`#/requests?filter=${encodeURIComponent(`detail=${row.word}`)}`}
+              >see<span class="hidden"> requests with ${shown(row.word)}</span></a>`,
+        },
+        ]
+      : []),
   ];
   return html`<section class="panel"><h2>
     ${title}</h2><${Table} caption=${title} columns=${columns} rows=${rows} none=${`None in ${windowWords()}.`} />
@@ -87,7 +96,7 @@ export function Errors() {
   if (!past.now) return html`<p class="none">${past.failed || 'Loading.'}</p>`;
   const stats = now?.stats ?? {};
   const failures = below(past.now.values, 'failure.').filter(({ word }) => (mean(past.now, `failure.${word}`) ?? 0) > 0);
-  const sum = failures.reduce((total, { word }) => total + (mean(past.now, `failure.${word}`) ?? 0) * app.window, 0);
+  const sum = failures.reduce((all, { word }) => all + total(past.now, `failure.${word}`), 0);
   const shades = ['r-asked', 'r-stale', 'r-joined', 'r-disk', 'r-file', 'r-own'];
   const lines = [
     { name: '5xx', colour: 'accent', values: past.now.values['status.5xx'] ?? [] },
@@ -96,7 +105,7 @@ export function Errors() {
   const cut = (stats.sites ?? []).filter((/** @type {any} */ site) => site.aborted > 0);
   const losses = [
     ...cut.map((/** @type {any} */ site) => ({
-      what: html`responses of <${Text} of=${site.name} max=${60} /> that were cut`,
+      what: html`responses of <${SiteName} site=${site.name} max=${60} /> that were cut`,
       count: site.aborted,
       todo: 'A client went away, or the origin broke off.',
     })),
@@ -120,8 +129,7 @@ export function Errors() {
   );
   return html`<p class="lead">
     ${count(sum)} failures of origins in ${windowWords()}${past.before
-      ? `, ${count(below(past.before.values, 'failure.').reduce((total, { word }) =>
-        total + (mean(past.before, `failure.${word}`) ?? 0) * app.window, 0))} an hour before` : ''}.</p>
+      ? `, ${count(below(past.before.values, 'failure.').reduce((all, { word }) => all + total(past.before, `failure.${word}`), 0))} an hour before` : ''}.</p>
     <${Picture} title="Failures and responses with 5xx" note=${`per second, ${windowWords()}`}
       sentence=${`Responses with 5xx in ${windowWords()}: ${rate(mean(past.now,
         'status.5xx') ?? 0)}; failures of origins: ${failures.map(({ word }) =>

@@ -8,18 +8,21 @@ import { get } from '../api.js';
 import { causes, saved, split, where } from '../account.js';
 import { byteRate, count, counted, number, percent, rate, seconds } from '../format.js';
 import { below, decoded, last, means, usePast } from '../past.js';
-import { app, useNow, windowWords } from '../state.js';
+import { app, lately, useNow, windowStep, windowWords } from '../state.js';
 import { results } from '../words.js';
-import { Latencies, Traffic } from '../parts/traffic.js';
-import { EventList, StoreList, WhyList } from '../parts/glance.js';
+import { Later } from '../parts/later.js';
 import { Nothing } from '../parts/notices.js';
 import { Picture } from '../parts/picture.js';
 import { River } from '../parts/river.js';
-import { Text } from '../parts/text.js';
+import { RuleName, Text } from '../parts/text.js';
 
 const DRAWN = ['result.*', 'connections', 'latency:all:*'];
 /** Of these only the means are shown. */
-const MEANS = ['reason.*', 'before.*', 'not_stored.*', 'failure.*', 'refused.*', 'bytes_out', 'origin:*'];
+const MEANS = ['reason.*', 'before.*', 'not_stored.*', 'failure.*', 'refused.*', 'bytes_out', 'bytes_in', 'origin:*'];
+
+/** What stands below the first picture, and is fetched after it. */
+const pictures = () => import('../parts/below.js').then((module) => module.Below);
+const lists = () => import('../parts/below.js').then((module) => module.Lists);
 
 /** Boxes of origins in the river; the others share the last one. */
 const ORIGINS_MAX = 4;
@@ -40,7 +43,7 @@ function Sentence({ values, before, minute }) {
   return html`<p class="lead"><strong>${percent(now.without)}</strong> answered without the origin in ${windowWords()}${beside}. ${
     main
       ? html`Most of the rest: <a href=${`#/why?open=${main.kind}.${main.word}`}>
-        ${main.word}${place?.rule ? html` on <${Text} of=${place.rule} max=${60} />` : ''}</a>.`
+        ${main.word}${place?.rule ? html` on <${RuleName} site=${place.site} rule=${place.rule} max=${60} />` : ''}</a>.`
       : ''
   }</p>`;
 }
@@ -48,10 +51,9 @@ function Sentence({ values, before, minute }) {
 /** Rates an hour before of what the sentence compares, also where the pictures compare nothing. */
 function useHourBefore() {
   const [values, set] = useState(/** @type {Record<string, number> | null} */ (null));
-  const live = app.link.state === 'live';
   useEffect(() => {
     const own = new AbortController();
-    get('/api/v1/series', { names: 'result.*', from: app.window + 3600, to: 3600 }, own.signal).then(
+    get('/api/v1/series', { names: 'result.*', from: app.window + 3600, to: 3600, step: windowStep(true) }, own.signal).then(
       (json) => {
         const all = means({ step: json.step, times: [], values: json.values });
         set(split(all).all > 0 ? all : null);
@@ -59,7 +61,7 @@ function useHourBefore() {
       () => {},
     );
     return () => own.abort();
-  }, [app.window, live]);
+  }, [app.window, app.returns]);
   return values;
 }
 
@@ -83,6 +85,7 @@ function originBoxes(values, stats, before) {
       rate: asked,
       box: html`<strong><${Text} of=${name} max=${40} /></strong><span class="big">${rate(asked)}</span>
         ${before ? html`<span class="note">before ${rate(of('requests', before))}</span>` : ''}
+        <span>${byteRate(of('bytes'))}</span>
         <span>p50 ${seconds(of('p50') || null)}, p99 ${seconds(of('p99') || null)}</span>
         ${servers.length ? html`<span class=${up < servers.length ? 'bad' : ''}>${up} of ${counted(servers.length, 'server')} up</span>`
           : ''}
@@ -106,19 +109,19 @@ export function Overview() {
   const values = { ...means(coarse.now), ...means(past.now) };
   const before = app.compare && past.before ? { ...means(coarse.before), ...means(past.before) } : null;
   const { all, results: of, asked } = split(values);
-  const minute = now?.minute ?? {};
+  const { values: minute, words: minuteWords } = lately();
   if (all === 0)
-    return html`<${Nothing} words=${windowWords()} />
-      <div class="grid"><${StoreList} stats=${now?.stats} /><${EventList} past=${coarse} /></div>`;
+    return html`<${Nothing} words=${windowWords()} /><${Later} key="lists" load=${lists} stats=${now?.stats} past=${coarse} />`;
   const words = results((word) => (of[word] ?? 0) > 0 || (before?.[`result.${word}`] ?? 0) > 0);
   const ofBefore = before ? split(before).results : null;
   const spared = saved(minute);
   const sentence = `Of ${rate(all)} in ${windowWords()}: ${words.map((word) =>
-    `${word} ${rate(of[word] ?? 0)}`).join(', ')}. The origins are asked ${rate(asked)}.`;
+    `${word} ${rate(of[word] ?? 0)}`).join(', ')}. The origins are asked ${rate(asked)}, and send ${byteRate(values.bytes_in ?? 0)}.`;
   const clients = html`<strong>clients</strong><span class="big">${rate(all)}</span>
     ${before ? html`<span class="note">before ${rate(split(before).all)}</span>` : ''}
     <span>${byteRate(values.bytes_out)}</span>
-      <span>p50 ${seconds(values['latency:all:p50'] || null)}, p99 ${seconds(values['latency:all:p99'] || null)}</span>
+      <span><span class="keep">p50 ${seconds(values['latency:all:p50'] || null)},</span> <span
+        class="keep">p99 ${seconds(values['latency:all:p99'] || null)}</span></span>
     <span>${count(last(past.now, 'connections') ?? 0)} open</span>
       <span class="note">last second ${rate(app.tick?.values.requests ?? 0)}</span>`;
   return html`<${Sentence} values=${values} before=${hour} minute=${minute} />
@@ -130,10 +133,8 @@ export function Overview() {
       <${River} words=${words} of=${of} before=${ofBefore} all=${all} clients=${clients} origins=${originBoxes(values, now?.stats, before)}
         ways=${{ origins: '#/origins' }} />
     <//>
-    ${now ? html`<p class="saved">Saved in the last minute, each second: <strong>${number(spared.requests)}</strong> requests, <strong>
+    ${now ? html`<p class="saved">Saved in ${minuteWords}${minuteWords.endsWith('minute') ? ', each second' : ''}: <strong>${number(spared.requests)}</strong> requests, <strong>
       ${byteRate(spared.bytes).replace('/s', '')}</strong> and <strong>
         ${number(spared.seconds)} s</strong> of the origins' work. <a href="#/rules">By rule</a></p>` : ''}
-    <div class="pair"><${Traffic} past=${past} /><${Latencies} past=${past} of="all" /></div>
-    <div class="grid three"><${WhyList} values=${values} before=${before} minute=${minute} all=${all} /><${StoreList} stats=${now?.stats} />
-      <${EventList} past=${coarse} /></div>`;
+    <${Later} key="pictures" load=${pictures} past=${past} coarse=${coarse} values=${values} before=${before} minute=${minute} stats=${now?.stats} />`;
 }

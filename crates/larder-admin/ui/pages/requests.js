@@ -72,21 +72,25 @@ function stop() {
 /** @param {{ query: URLSearchParams }} props */
 export function Requests({ query }) {
   const filter = query.get('filter') ?? '';
+  const [all, setAll] = useState(false);
   const summary = useSummary();
   useEffect(() => {
     app.stopped = false;
-    follow({ requests: filter, recent: 100 });
-  }, [filter]);
+    follow({ requests: filter, recent: 100, all });
+  }, [filter, all]);
   // A key of one letter works only where the focus is in the stream, as speech input types letters.
   const pressed = (/** @type {KeyboardEvent} */ event) => {
     if (event.key === 'p' && !event.ctrlKey && !event.metaKey && !event.altKey) stop();
   };
   const set = (/** @type {string} */ text) => (location.hash = text ? `#/requests?filter=${encodeURIComponent(text)}` : '#/requests');
   return html`<p
-    class="lead">Requests as they happen: a sample of at most 100 a second, and of hits one in 64. Weight says for how many one stands.</p>
+    class="lead">Requests as they happen: ${all ? 'each of them, up to 20 000 a second and worker.'
+      : 'a sample of at most 100 a second, and of hits one in 64. Weight says for how many one stands.'}</p>
     <${FilterLine} value=${filter} fault=${app.filterFault} onSet=${set} />
     <div onKeyDown=${pressed}><p class="tools"><button type="button" aria-pressed=${String(app.stopped)} onClick=${stop}>
       ${app.stopped ? 'Go on (p)' : 'Stand still (p)'}</button>
+      <label class="check"><input type="checkbox" checked=${all} onChange=${(/** @type {any} */ event) =>
+        setAll(event.currentTarget.checked)} />leave nothing out</label>
       ${app.skipped ? html`<span class="note">${count(app.skipped)} more ${app.stopped ? 'while it stands still' : 'were left out'}</span>`
         : ''}</p>
     <p class="hidden" role="status">${summary}</p>

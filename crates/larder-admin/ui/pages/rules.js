@@ -9,12 +9,13 @@ import { get } from '../api.js';
 import { scopesIn, split } from '../account.js';
 import { byteRate, number, percent, rate, seconds, shown } from '../format.js';
 import { below, means, usePast } from '../past.js';
-import { app, useNow, windowWords } from '../state.js';
+import { app, lately, useNow, windowWords } from '../state.js';
 import { results } from '../words.js';
 import { ResultBar } from '../parts/bar.js';
 import { Spark } from '../parts/spark.js';
 import { Table } from '../parts/table.js';
-import { Text } from '../parts/text.js';
+import { Top } from '../parts/top.js';
+import { RuleName, SiteName, Text, isNoSite, noSiteSentence } from '../parts/text.js';
 
 /** The rules of the file, then what else was counted. @param {any} config @param {any} stats */
 function listed(config, stats) {
@@ -57,13 +58,13 @@ export function Rules() {
     get('/api/v1/config').then(setConfig, () => setConfig({}));
   }, [loaded]);
   const rows = listed(config, now?.stats);
-  const scopes = scopesIn(now?.minute ?? {});
+  const scopes = scopesIn(lately().values);
   const scopeOf = (/** @type {any} */ row) => scopes(row.site, row.rule);
   const busy = rows.filter((/** @type {any} */ row) => row.totals?.requests > 0).slice(0, 48);
   const past = usePast(busy.flatMap((/** @type {any} */ row) => [`${scopeOf(row)}result.*`]));
   const values = means(past.now);
   const before = app.compare && past.before ? means(past.before) : null;
-  const minute = now?.minute ?? {};
+  const { values: minute, words: minuteWords } = lately();
   if (!now || !config) return html`<p class="none">${shown(app.nowFault || 'Loading.')}</p>`;
   const words = results((word) => rows.some((/** @type {any} */ row) => (values[`${scopeOf(row)}result.${word}`] ?? 0) > 0));
   const all = rows.map((/** @type {any} */ row) => {
@@ -92,7 +93,7 @@ export function Rules() {
       wide: true,
       cell: (/** @type {any} */ row) =>
         html`${row.line ? html`<a href=${`#/config?line=${row.line}`}><${Text} of=${row.rule} max=${80} /></a>`
-        : html`<${Text} of=${row.rule} max=${80} />`}
+        : html`<${RuleName} site=${row.site} rule=${row.rule} max=${80} />`}
       ${!row.totals?.requests ? html`<span class="tag warn">never matched</span>` : ''}${row.after
         ? html`<span class="tag warn">behind ${row.after}, which takes all</span>` : ''}`,
     },
@@ -140,10 +141,12 @@ export function Rules() {
       first one that matches decides.</p>
     <ul class="keys">${words.map((word) => html`<li><span class=${`dot c-r-${word}`}></span>${word}</li>`)}</ul>
     ${sites.map(
-      (site) => html`<section class="panel"><h2>Site <${Text} of=${site} max=${80} /></h2>
+      (site) => html`<section class="panel"><h2>${isNoSite(site) ? 'No site' : html`Site <${SiteName} site=${site} max=${80} />`}</h2>
+      ${isNoSite(site) ? html`<p class="note">${noSiteSentence}</p>` : ''}
       <${Table} caption=${`Rules of ${site}`} columns=${columns} rows=${all.filter((/** @type {any} */ row) => row.site === site)}
-        mark=${(/** @type {any} */ row) => (row.totals?.requests ? '' : 'idle')} /></section>`,
+        mark=${(/** @type {any} */ row) => (row.totals?.requests ? '' : 'idle')} />
+      ${isNoSite(site) ? html`<${Top} of="hosts" title="Hosts that no site has" />` : ''}</section>`,
     )}
     <p class="note">Requests, hit ratio and results: mean of ${windowWords()}. Bytes, origin time and what was saved (seconds of the
-      origin's work each second): the last minute.${past.failed ? ` ${past.failed}` : ''}</p>`;
+      origin's work each second): ${minuteWords}.${past.failed ? ` ${past.failed}` : ''}</p>`;
 }

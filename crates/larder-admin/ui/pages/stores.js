@@ -11,6 +11,7 @@ import { below, encoded, last, mean, usePast } from '../past.js';
 import { app, useNow, windowWords } from '../state.js';
 import { told } from '../words.js';
 import { Bar } from '../parts/bar.js';
+import { Evicted } from '../parts/evicted.js';
 import { Picture } from '../parts/picture.js';
 import { Series } from '../parts/series.js';
 import { Table } from '../parts/table.js';
@@ -180,11 +181,15 @@ function Objects({ name }) {
     ${list?.next ? html`<button type="button" onClick=${() => load(list.next)}>Read more</button>` : ''}</details>`;
 }
 
+/** @param {any} store */
+const isUsed = (store) => store.tiers.length > 0 || Object.values(store.lookups ?? {}).some((/** @type {any} */ value) => value > 0);
+
 export function Stores() {
   const now = useNow();
   const past = usePast(['store:*', 'tier:*']);
   if (!now) return html`<p class="none">${shown(app.nowFault || 'Loading.')}</p>`;
-  const stores = now.stats?.stores ?? [];
+  // Larder counts what has no store as one, which has no place.
+  const stores = (now.stats?.stores ?? []).filter(isUsed);
   if (!stores.length) return html`<p class="empty">This larder has no store.</p>`;
   return html`<p class="lead">
     ${stores.map((/** @type {any} */ store, /** @type {number} */ index) =>
@@ -210,7 +215,8 @@ export function Stores() {
                 ...(app.compare
                   ? [{ key: 'before', name: 'an hour before', number: true, cell: (/** @type {any} */ row) => rate(row.before) }] : []),
                     { key: 'all', name: 'since the start', number: true, cell: (/** @type {any} */ row) =>
-                      count(store.evictions[row.word] ?? 0) }]} rows=${left} /></section>
+                      count(store.evictions[row.word] ?? 0) }]} rows=${left} />
+            <${Evicted} store=${store} past=${past} /></section>
         <section><h3>Look-ups since the start</h3><${Table} caption=${`Look-ups of ${store.name}`} columns=${[
           { key: 'word', name: 'outcome' },
           { key: 'count', name: 'look-ups', number: true },

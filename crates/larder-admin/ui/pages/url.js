@@ -119,13 +119,17 @@ export function Url({ query }) {
     const own = new AbortController();
     setFound({});
     const set = (/** @type {any} */ part) => own.signal.aborted || setFound((/** @type {any} */ old) => ({ ...old, ...part }));
+    const none = { responses: [] };
     get(question(url, method, fields, offline), {}, own.signal).then(
-      (explain) => set({ explain }),
-      (error) => set({ explainFault: error.message }),
-    );
-    get('/object', { url }, own.signal).then(
-      (object) => set({ object }),
-      (error) => set(error.status === 404 ? { object: { responses: [] } } : { objectFault: error.message }),
+      (explain) => {
+        set({ explain });
+        if (!explain.purge?.responses && !explain.stored?.responses?.length) return set({ object: none });
+        return get('/object', { url }, own.signal).then(
+          (object) => set({ object }),
+          (error) => set(error.status === 404 ? { object: none } : { objectFault: error.message }),
+        );
+      },
+      (error) => set({ explainFault: error.message, objectFault: 'What cannot be explained lies nowhere.' }),
     );
     const where = filterOf(url);
     if (where)
@@ -164,7 +168,7 @@ export function Url({ query }) {
       ${found.explainFault ? html`<p class="fault" role="alert">${shown(found.explainFault)}</p>` : found.explain
         ? html`<${Explained} of=${found.explain} />` : html`<p class="none">Asking.</p>`}
       <${Stored} list=${found.object} fault=${found.objectFault ?? ''} />
-      <${Purge} url=${url} explain=${found.explain} object=${found.object} onDone=${again} />
+      ${found.explainFault ? '' : html`<${Purge} url=${url} explain=${found.explain} object=${found.object} onDone=${again} />`}
       <section class="panel"><h2>Requests for it that are remembered</h2>
         ${found.samplesFault ? html`<p class="fault">${shown(found.samplesFault)}</p>` : found.samples?.length
           ? html`<ul class="requests">${found.samples.map((request, index) => html`<${RequestRow} key=${index} of=${request} />`)}</ul>`

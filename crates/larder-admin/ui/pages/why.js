@@ -19,7 +19,7 @@ const GROUPS = {
   store: 'answered here',
   kept: 'lost, although it could be kept: more room, longer lifetimes, fewer purges',
   first: 'asked for the first time',
-  forbidden: 'not stored, because of what the answer says',
+  forbidden: 'not stored, although a setting, a header or more room would change that',
   never: 'cannot be stored, or must not be used',
 };
 
@@ -27,7 +27,7 @@ const GROUPS = {
 export function Why({ query }) {
   const past = usePast(['result.*', 'reason.*', 'before.*', 'not_stored.*']);
   const [open, setOpen] = useState(query.get('open') ?? '');
-  if (!past.now) return html`<p class="none">${past.failed || 'Loading.'}</p>`;
+  if (!past.now || !app.about) return html`<p class="none">${past.failed || 'Loading.'}</p>`;
   const values = means(past.now);
   const before = app.compare && past.before ? means(past.before) : null;
   const { all, results: of, hits } = split(values);
@@ -67,7 +67,7 @@ export function Why({ query }) {
   }
   const never = found.filter((cause) => cause.stage === 'never').reduce((sum, cause) => sum + cause.rate, 0);
   const ceiling = (all - never) / all;
-  const biggest = found.find((cause) => cause.stage !== 'never');
+  const biggest = found.find((cause) => cause.stage === 'kept' || cause.stage === 'forbidden');
   const sentence = `Of ${rate(all)}, ${percent(split(values).store / all)} came from a store. At most ${percent(ceiling)} could be answered without the origin. ${biggest
     ? `The largest step that could be gained is ${biggest.word} with ${percent(biggest.rate / all)}.` : ''}`;
   return html`<p class="lead">

@@ -1,6 +1,6 @@
-// Bars that lie: one value of a whole, and one that is made of results.
+// Bars that lie: one value of a whole, and one that is made of parts.
 //
-// In: shares. Out: HTML boxes whose widths are set by the style object, which the policy allows. An hour before is a dotted
+// In: shares, results or classes of statuses. Out: HTML boxes whose widths are set by the style object, which the policy allows. An hour before is a dotted
 // mark.
 
 import { html } from '../vendor/htm-preact.js';
@@ -24,4 +24,23 @@ export function ResultBar({ of, all }) {
       html`<span class=${`part ${resultClass(word)}`} title=${`${word} ${rate(of[word])}, ${percent((of[word] ?? 0) / all)}`}
         style=${{ width: width((of[word] ?? 0) / (all || 1)) }}></span>`,
   )}</span>`;
+}
+
+const CLASSES = [
+  ['1xx', 'r-own'],
+  ['2xx', 'r-memory'],
+  ['3xx', 'r-disk'],
+  ['4xx', 'r-stale'],
+  ['5xx', 'r-asked'],
+];
+
+/** Classes of statuses as parts of one bar, with their words below. @param {{ of: Record<string, number> }} props */
+export function ClassBar({ of }) {
+  const all = Object.values(of).reduce((sum, value) => sum + value, 0);
+  const parts = CLASSES.filter(([word = '']) => (of[word] ?? 0) > 0);
+  if (!all) return html`<span class="none">–</span>`;
+  return html`<span class="bar whole" aria-hidden="true">
+    ${parts.map(([word = '', kind]) => html`<span class=${`part ${kind}`} style=${{ width: width((of[word] ?? 0) / all) }}></span>`)}</span>
+    <span class="keys">${parts.map(([word = '', kind]) =>
+      html`<span><span class=${`dot ${kind}`}></span> ${word} ${percent((of[word] ?? 0) / all)}</span>`)}</span>`;
 }

@@ -43,7 +43,7 @@ function Decision({ of }) {
       ['would be stored', judged ? html`${judged.stored ? 'yes' : 'no'}: <${Reason} of=${judged.reason} />` : null],
       ['what helps', judged?.help ? text(typeof judged.help === 'string' ? judged.help : judged.help.sentence, 600) : null],
       ['last time', decision.last_time ? html`<${Reason} of=${decision.last_time} />` : null],
-      ['waits', decision.alone ? 'for nobody, and nobody waits for it' : null],
+      ['waits', decision.alone ? 'for no other request, and none waits for it' : null],
       ['conditions that are added', joined((decision.conditions ?? []).map((/** @type {any} */ one) => `${one.name}: ${one.value}`))],
       [
         'refreshed ahead',
@@ -95,10 +95,13 @@ function Freshness({ of }) {
     }</div>`;
 }
 
+/** What a purge named, with its kind once. @param {{ kind: string, what: string }} purge */
+const named = ({ kind, what }) => (what.startsWith(`${kind} `) ? what : `${kind} ${what}`);
+
 /** @param {{ of: any, index: number }} props */
 function Response({ of, index }) {
   const purged = of.purge
-    ? `${of.purge.id}, ${of.purge.mode} by ${of.purge.kind} ${of.purge.what}, ${span(of.purge.age_seconds)} ago`
+    ? `${of.purge.id}, ${of.purge.mode} by ${named(of.purge)}, ${span(of.purge.age_seconds)} ago`
     : null;
   return html`<section class="response"><h3>Response ${index + 1}: ${shown(of.status)}, ${bytes(of.body_bytes)} ${of.selected
     ? html`<span class="tag good">selected by this request</span>` : html`<span class="tag">not selected</span>`}${of.gone
@@ -251,9 +254,9 @@ export function Explained({ of }) {
                 : ` ${count(stored.before.minutes_ago)} min ago.`}`
             : null,
         ],
-        ['hit-for-miss', stored.hit_for_miss ? 'lately nothing that could be shared came, so nobody waits for anybody' : null],
+        ['hit-for-miss', stored.hit_for_miss ? 'lately nothing that could be shared came, so no request waits for another' : null],
         ['looked in', joined((stored.stores ?? []).map((/** @type {any} */ one) => `${one.store} (${one.places.join(', ')})`))],
-        ['last purge', last ? text(`${last.id}, ${last.mode} by ${last.kind} ${last.what}, ${span(last.age_seconds)} ago`, 400) : null],
+        ['last purge', last ? text(`${last.id}, ${last.mode} by ${named(last)}, ${span(last.age_seconds)} ago`, 400) : null],
         [
           'shared by larders',
           joined(

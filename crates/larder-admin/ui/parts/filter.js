@@ -14,6 +14,7 @@ const FIELDS = [
   'reason',
   'before',
   'detail',
+  'not_stored',
   'stored',
   'method',
   'scheme',
@@ -47,7 +48,7 @@ const EXAMPLES = ['cache!=hit', 'status=5xx', 'before=evicted', 'time>200ms', 's
 function proposals(text) {
   const typed = /[^\s()]*$/.exec(text)?.[0] ?? '';
   const start = text.slice(0, text.length - typed.length);
-  const value = /^(result|reason|before|detail)(!?=)(.*)$/.exec(typed);
+  const value = /^(result|reason|before|detail|not_stored)(!?=)(.*)$/.exec(typed);
   if (value) {
     const [, field = '', operator = '', begun = ''] = value;
     return wordsOf(field)

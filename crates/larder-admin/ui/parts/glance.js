@@ -4,14 +4,14 @@
 
 import { html } from '../vendor/htm-preact.js';
 import { causes, where } from '../account.js';
-import { bytes, count, moment, percent, rate, shown } from '../format.js';
-import { below, means } from '../past.js';
+import { bytes, count, moment, percent, rate, shown, span } from '../format.js';
+import { below, total } from '../past.js';
 import { app, windowWords } from '../state.js';
 import { told } from '../words.js';
 import { Bar } from './bar.js';
-import { Text } from './text.js';
+import { RuleName, Text } from './text.js';
 
-/** @param {{ values: Record<string, number>, before: Record<string, number> | null, minute: Record<string, number>, all: number }} props */
+/** @param {{ values: Record<string, number>, before: Record<string, number> | null, minute: Record<string, number> }} props */
 export function WhyList({ values, before, minute }) {
   const found = causes(values);
   const sum = found.reduce((total, cause) => total + cause.rate, 0);
@@ -25,7 +25,7 @@ export function WhyList({ values, before, minute }) {
       return html`<li title=${told(cause.kind, cause.word).sentence ?? ''}><a href=${`#/why?open=${cause.kind}.${cause.word}`}>
         ${cause.word}</a><span class="value">${percent(cause.rate / sum, 0)}</span>
         <${Bar} share=${cause.rate / sum} before=${before ? (thenSum ? (old?.rate ?? 0) / thenSum : 0) : null} kind="r-asked" />
-        <span class="note">${place?.rule ? html`<${Text} of=${place.rule} max=${40} />` : ''}</span></li>`;
+        <span class="note">${place?.rule ? html`<${RuleName} site=${place.site} rule=${place.rule} max=${40} />` : ''}</span></li>`;
     })}</ul>${found.length ? '' : html`<p class="none">Nothing was forwarded.</p>`}</section>`;
 }
 
@@ -41,17 +41,19 @@ export function StoreList({ stats }) {
           ${tier.state && tier.state !== 'ok' ? shown(tier.state) : percent(tier.max_bytes ? tier.bytes / tier.max_bytes : 0, 0)}</span>
         <${Bar} share=${tier.max_bytes ? tier.bytes / tier.max_bytes : 0} kind=${tier.tier === 'memory' ? 'r-memory' : tier.tier === 'disk'
           ? 'r-disk' : 'r-file'} />
-        <span class="note">${bytes(tier.bytes)} of ${bytes(tier.max_bytes)}</span></li>`,
+        <span class="note">${bytes(tier.bytes)} of ${bytes(tier.max_bytes)}${tier.tier === 'memory' && store.evicted_age !== null
+          && store.evicted_age !== undefined ? `; evicted after ${span(store.evicted_age)}` : ''}</span></li>`,
       ),
     )}</ul>${stats ? '' : html`<p class="none">Loading.</p>`}</section>`;
 }
 
+/** The text of an event, without the kind that stands before it. @param {any} event @returns {string} */
+const said = ({ kind, text = '' }) => (text.startsWith(`${kind} `) ? text.slice(kind.length + 1) : text);
+
 /** @param {{ past: import('../past.js').Past }} props */
 export function EventList({ past }) {
-  const values = means(past.now);
-  const span = app.window;
   const faults = ['failure', 'refused']
-    .flatMap((kind) => below(values, `${kind}.`).map(({ word, value }) => ({ kind, word, count: value * span })))
+    .flatMap((kind) => below(past.now?.values ?? {}, `${kind}.`).map(({ word }) => ({ kind, word, count: total(past.now, `${kind}.${word}`) })))
     .filter((fault) => fault.count >= 0.5)
     .sort((one, other) => other.count - one.count);
   return html`<section class="panel"><h2><a href="#/errors">Errors and events</a></h2>
@@ -62,6 +64,7 @@ export function EventList({ past }) {
           ${count(fault.count)}</span><a href="#/errors">${fault.word}</a></li>`)}
     ${app.events.slice(0, 5).map((event) =>
       html`<li><time>${moment(event.at)}</time><span><strong>
-        ${shown(event.kind)}</strong> <${Text} of=${event.subject} max=${60} /> <${Text} of=${event.text} max=${120} /></span></li>`)}</ul>
+        ${shown(event.kind)}</strong> ${event.subject && !said(event).includes(event.subject) ? html`<${Text} of=${event.subject} max=${60} /> ` : ''}
+        <${Text} of=${said(event)} max=${140} /></span></li>`)}</ul>
     ${faults.length || app.events.length ? '' : html`<p class="none">No error, no event.</p>`}</section>`;
 }

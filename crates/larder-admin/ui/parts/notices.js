@@ -37,7 +37,7 @@ export function Notices() {
     const age = tick ? `These figures are ${span(Date.now() / 1000 - link.since / 1000)} old. ` : '';
     notes.push(html`<p class="notice warn" role="status">${age}Reconnecting: ${shown(link.why)}.</p>`);
   }
-  if (about?.health === 'draining')
+  if (about?.health === 'draining' && link.state !== 'lost')
     notes.push(
       html`<p class="notice
         warn">larder is draining: it takes no new connections, and ends once those that are open have been answered.</p>`,
@@ -56,11 +56,11 @@ export function Notices() {
     );
   if (about?.history === 0)
     notes.push(
-      html`<p class="notice">Nothing is remembered here, as <code>history</code> in <code>[live]</code> is <code>0s</code>. Pictures begin
-        when the page is opened.</p>`,
+      html`<p class="notice">Nothing is remembered here, as <code>history</code> in <code>[live]</code> is <code>0s</code>. Figures of the moment
+        remain; pictures begin when a page is opened.</p>`,
     );
   const age = about ? serverNow() - about.started : Infinity;
-  if (age < app.window && link.state === 'live')
+  if (age < app.window && link.state === 'live' && about?.history !== 0)
     notes.push(
       html`<p class="notice">larder was started at ${moment(about.started)}, ${span(age)} ago. Nothing is known of the time before; pictures
         leave a gap there.</p>`,

@@ -47,7 +47,8 @@ function Receipt({ status, json, url }) {
     <${Facts} of=${[
       ['receipt', html`<code>${shown(json.id)}</code>`],
       ['what', html`<${Text} of=${json.what ?? url} max=${600} />`],
-      ['removed', counted(json.removed ?? 0, 'response')],
+      ['removed', json.predicates ? `${counted(json.removed ?? 0, 'response')} at once` : counted(json.removed ?? 0, 'response')],
+      ['the rest', json.predicates ? 'is not used any more; it leaves memory within ten seconds, and disks as they are walked' : null],
       ['made stale', json.softened ? counted(json.softened, 'response') : null],
       ['stay, put there by hand', json.by_hand || null],
       ['holds after a crash', json.held === true ? 'yes' : json.held === false ? 'no' : 'not known yet'],
@@ -117,7 +118,7 @@ export function Purge({ url, explain, object, onDone }) {
   const would = explain?.purge;
   return html`<section class="panel"><h2>Purge</h2>
     <p>${would ? `A purge of the URL would take ${counted(would.responses, 'response')}, ${bytes(would.bytes)}.`
-      : 'What a purge would take is not known yet.'} ${explain?.stored?.last_purge ? '' : 'None of the last 1000 purges named it.'}</p>
+      : 'What a purge would take is not known yet.'} ${!explain || explain.stored?.last_purge ? '' : 'None of the last 1000 purges named it.'}</p>
     ${
       may === false
         ? html`<p

@@ -39,9 +39,9 @@ export function shifted(before, times) {
 }
 
 /**
- * @param {{ times: number[], lines: Line[], stack?: boolean, before?: Before[], unit: (value: number | null) => string, height?: number, max?: number, log?: boolean }} props
+ * @param {{ times: number[], lines: Line[], stack?: boolean, before?: Before[], unit: (value: number | null) => string, height?: number, max?: number, sparse?: boolean }} props `sparse`: a value may stand alone between gaps
  */
-export function Series({ times, lines, stack = false, before = [], unit, height = 210, max }) {
+export function Series({ times, lines, stack = false, before = [], unit, height = 210, max, sparse = false }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   const chart = useRef(/** @type {any} */ (null));
   const shape =
@@ -86,7 +86,7 @@ export function Series({ times, lines, stack = false, before = [], unit, height 
             stroke: colour(line.colour),
             fill: stack ? colour(line.colour) : undefined,
             width: stack ? 0 : 2,
-            points: { show: false },
+            points: { show: sparse, size: 5, fill: colour(line.colour) },
           })),
           ...before.map(() => ({ stroke: colour('text'), width: 1.5, dash: [2, 4], points: { show: false } })),
         ],

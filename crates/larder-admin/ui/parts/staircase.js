@@ -37,9 +37,9 @@ export function Staircase({ here, steps, all, ceiling }) {
         ? html`<div class="zoom stair"><span class="name">the rest, drawn larger</span><span class="value">
           ${rate(all * rest)}</span><span class="share">${percent(rest)}</span>
       <span class="wedge"><svg viewBox="0 0 100 30" preserveAspectRatio="none"><path d=${`M${first * 100} 0L100 0L100 30L0 30Z`} /></svg>
-        <span class="scale"><span>${percent(first)}</span>
-        <span class="flag" style=${(ceiling - first) / rest > 0.5 ? { right: width(1 - (ceiling - first) / rest) }
-          : { left: place(ceiling) }}>ceiling ${percent(ceiling)}</span><span>100 %</span></span></span><span></span></div>`
+        <span class="scale"><span>${percent(first)}</span><span>100 %</span></span>
+        <span class="flags"><span class="flag" style=${(ceiling - first) / rest > 0.5 ? { right: width(1 - (ceiling - first) / rest) }
+          : { left: place(ceiling) }}>ceiling ${percent(ceiling)}</span></span></span><span></span></div>`
         : ''
     }
     <ol>${steps.map((step) => {

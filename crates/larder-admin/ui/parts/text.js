@@ -29,3 +29,21 @@ export function OutLink({ url }) {
 
 /** A word of larder with its sentence behind it. @param {{ of: string, sentence?: string }} props */
 export const Word = ({ of, sentence }) => html`<code class="word" title=${sentence ? shown(sentence) : undefined}>${shown(of)}</code>`;
+
+/** How larder counts what belongs to no site. */
+const NO_SITE = 'other';
+const NO_SITE_TITLE = 'Requests that no site has, such as those for an unknown host, and rules beyond the first 1024.';
+
+/** @param {string | null | undefined} site @param {string | null | undefined} [rule] */
+export const isNoSite = (site, rule = NO_SITE) => site === NO_SITE && rule === NO_SITE;
+
+/** The name of a site, or what stands for none. @param {{ site: string | null, max?: number }} props */
+export const SiteName = ({ site, max }) =>
+  isNoSite(site) || site === null ? html`<span title=${NO_SITE_TITLE}>no site</span>` : html`<${Text} of=${site} max=${max} />`;
+
+/** The name of a rule, or what stands for none. @param {{ site: string | null, rule: string | null, max?: number }} props */
+export const RuleName = ({ site, rule, max }) =>
+  rule === null || isNoSite(site, rule) ? html`<span title=${NO_SITE_TITLE}>no site</span>` : html`<${Text} of=${rule} max=${max} />`;
+
+/** The sentence behind it, where there is room for one. */
+export const noSiteSentence = NO_SITE_TITLE;

@@ -9,12 +9,12 @@ import { get } from '../api.js';
 import { byteRate, count, moment, rate, shown } from '../format.js';
 import { app, windowWords } from '../state.js';
 import { Table } from './table.js';
-import { UrlLink } from './text.js';
+import { Text, UrlLink } from './text.js';
 
 /** A key of the table as a URL, as far as it is one. @param {string} key */
 const urlOf = (key) => (/^https?:\/\//i.test(key) ? key : `http://${key}`);
 
-/** @param {{ of: 'urls' | 'bytes', title: string }} props */
+/** @param {{ of: 'urls' | 'bytes' | 'hosts', title: string }} props */
 export function Top({ of, title }) {
   const [list, setList] = useState(/** @type {any} */ (null));
   const [fault, setFault] = useState('');
@@ -28,9 +28,10 @@ export function Top({ of, title }) {
   const columns = [
     {
       key: 'url',
-      name: 'URL',
+      name: of === 'hosts' ? 'host' : 'URL',
       wide: true,
-      cell: (/** @type {any} */ row) => html`<${UrlLink} url=${urlOf(String(row.key[0]))} max=${90} />`,
+      cell: (/** @type {any} */ row) =>
+        of === 'hosts' ? html`<${Text} of=${row.key[0]} max=${90} />` : html`<${UrlLink} url=${urlOf(String(row.key[0]))} max=${90} />`,
     },
     {
       key: 'rate',

@@ -6,8 +6,8 @@ import { useEffect, useState } from '../vendor/preact-hooks.js';
 import { html } from '../vendor/htm-preact.js';
 import { get } from '../api.js';
 import { clock, rate, seconds } from '../format.js';
-import { HOUR, mean } from '../past.js';
-import { app, windowWords } from '../state.js';
+import { HOUR, last, mean } from '../past.js';
+import { app, isWithoutPast, windowStep, windowWords } from '../state.js';
 import { results } from '../words.js';
 import { HeatMap } from './heat.js';
 import { Picture } from './picture.js';
@@ -60,40 +60,24 @@ export function Traffic({ past }) {
 function useHeat(of) {
   const [heat, set] = useState(/** @type {any} */ (null));
   const { window } = app;
-  const live = app.link.state === 'live';
   useEffect(() => {
     const own = new AbortController();
-    const step = window <= 600 ? 5 : undefined;
-    const load = () => document.hidden || get('/api/v1/latency', { of, from: window, step }, own.signal).then(set, () => {});
+    const load = () =>
+      document.hidden || get('/api/v1/latency', { of, from: window, step: windowStep() }, own.signal).then(set, () => {});
+    if (isWithoutPast()) return undefined;
     load();
     const timer = setInterval(load, window <= 600 ? 5000 : 30000);
     return () => {
       own.abort();
       clearInterval(timer);
     };
-  }, [of, window, live]);
+  }, [of, window, app.returns]);
   return heat;
-}
-
-/** @param {any[]} list @returns {any} */
-function summed(list) {
-  const first = list.find(Boolean);
-  if (!first) return null;
-  const counts = first.counts.map((/** @type {any} */ _, /** @type {number} */ index) =>
-    list.reduce((sum, one) => {
-      const column = one?.counts[index];
-      return column ? column.map((/** @type {number} */ value, /** @type {number} */ row) => value + (sum?.[row] ?? 0)) : sum;
-    }, null),
-  );
-  return { ...first, counts };
 }
 
 /** @param {{ past: import('../past.js').Past, of: string, title?: string }} props `of`: `all`, or what the API knows */
 export function Latencies({ past, of, title = 'Time to answer' }) {
-  const hit = useHeat(of === 'all' ? 'hit' : of);
-  const forwarded = useHeat(of === 'all' ? 'forwarded' : of);
-  const local = useHeat(of === 'all' ? 'local' : of);
-  const heat = of === 'all' ? summed([hit, forwarded, local]) : hit;
+  const heat = useHeat(of);
   const series = past.now;
   const name = of.startsWith('origin/') ? `origin:${of.slice(7)}:` : `latency:${of}:`;
   if (!series) return null;
@@ -111,5 +95,8 @@ export function Latencies({ past, of, title = 'Time to answer' }) {
       ...['p50', 'p99'].map((what) =>
         ({ key: what, name: what, number: true, cell: (/** @type {any} */ row) => seconds(series.values[name + what]?.[row.index]) }))]}
     rows=${rowsOf(series.times)}>
-      <${HeatMap} heat=${heat} lines=${[...before, line(series, 'p50', [], 0), line(series, 'p99', [6, 4], 0)]} /><//>`;
+      ${isWithoutPast()
+        ? html`<p>p50 ${seconds(last(series, `${name}p50`))}, p99 ${seconds(last(series, `${name}p99`))} in the last seconds.</p>
+          <p class="none">There is no past to draw here, as <code>history</code> in <code>[live]</code> is <code>0s</code>.</p>`
+        : html`<${HeatMap} heat=${heat} lines=${[...before, line(series, 'p50', [], 0), line(series, 'p99', [6, 4], 0)]} />`}<//>`;
 }
