@@ -194,6 +194,7 @@ pub(super) fn from_samples(
         samples: Some(count),
         total: rate(all.requests),
         rows: rows.collect(),
-        other: rate(beyond.iter().map(|(_, sums)| sums.requests).sum()),
+        // A sum of nothing is -0.
+        other: rate(beyond.iter().map(|(_, sums)| sums.requests).sum::<f64>() + 0.0),
     }
 }

@@ -138,6 +138,7 @@ fn answer(
         samples: None,
         total,
         rows,
-        other: beyond.iter().map(|row| row.rate).sum(),
+        // A sum of nothing is -0.
+        other: beyond.iter().map(|row| row.rate).sum::<f64>() + 0.0,
     }
 }

@@ -431,7 +431,7 @@ fn a_day_with_every_bound_reached_takes_what_is_said() {
 fn what_is_gone_makes_room_for_what_comes() {
     let minutes = |count: u64| Duration::from_secs(60 * count);
     let of_one = Series::bytes(&Resolution::all(600), false);
-    let mut world = World::with(minutes(10), 2 * of_one + 20 * (FIGURE_BYTES + 64));
+    let mut world = World::with(minutes(10), 2 * of_one + 4 * (FIGURE_BYTES + 64));
     let tell = |world: &mut World, address: u32, rounds: u32| {
         for _ in 0..rounds {
             let address = address.to_string();
