@@ -3,6 +3,7 @@
 //! In: the parts of a running larder, anew after each reload. Out: figures, explanations and orders, as `larder_admin` asks for them.
 
 mod figures;
+mod server_totals;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -59,7 +60,7 @@ pub struct Insight {
     running: ArcSwap<RunningConfig>,
     /// What is seen of requests, where the admin address shows it.
     watch: Option<Arc<Watch>>,
-    servers: figures::ServerTotals,
+    servers: server_totals::ServerTotals,
 }
 
 /// Values of stores, by the store's name.
@@ -103,7 +104,7 @@ impl Insight {
             standings: Mutex::default(),
             running: ArcSwap::default(),
             watch: None,
-            servers: figures::ServerTotals::default(),
+            servers: server_totals::ServerTotals::default(),
         }
     }
 
