@@ -34,7 +34,8 @@ function append(series, tick, names, span) {
   const wild = names.filter((name) => name.endsWith('*')).map((name) => name.slice(0, -1));
   for (const name of Object.keys(tick.values)) {
     if (!(name in series.values) && wild.some((start) => name.startsWith(start))) {
-      series.values[name] = series.times.map(() => 0);
+      // What is counted for the first time was zero since the start, and is not known before.
+      series.values[name] = series.times.map((at) => (at < (app.about?.started ?? 0) ? null : 0));
     }
   }
   series.times.push(tick.at);
