@@ -6,7 +6,7 @@ use larder_testkit::browser::{Browser, Page};
 use larder_testkit::client::Request;
 use serde_json::Value;
 
-use super::{Scene, encoded, settled};
+use super::{Scene, encoded, settled, ticked};
 use crate::support::connect;
 
 const CORPUS: &str = include_str!("hostile.txt");
@@ -64,16 +64,9 @@ async fn driven(scene: &Scene, text: &str) {
     let _ = connect(scene.larder.addr).await.exchange(&method).await;
 }
 
-/// Waits for the next second of the page's stream: it has at most 100 requests of each.
-async fn ticked(page: &Page<'_>) {
-    page.ask(
-        "import('/ui/state.js').then(({ onTick }) => new Promise((heard) => { const stop = onTick(() => { stop(); heard(1) }) }))",
-    )
-    .await;
-}
-
 /// Sends some strings while the page of requests is open, and looks at every row with all that is known of its request.
 async fn listed(page: &Page<'_>, scene: &Scene, scripts: &Value, some: &[String], wrong: &mut Vec<String>) {
+    // A second of the stream has at most 100 requests.
     ticked(page).await;
     for text in some {
         driven(scene, text).await;

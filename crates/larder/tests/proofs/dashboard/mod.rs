@@ -103,6 +103,14 @@ async fn settled(page: &Page<'_>, name: &str) {
     page.ask("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))").await;
 }
 
+/// Waits for the next second of the page's stream.
+async fn ticked(page: &Page<'_>) {
+    page.ask(
+        "import('/ui/state.js').then(({ onTick }) => new Promise((heard) => { const stop = onTick(() => { stop(); heard(1) }) }))",
+    )
+    .await;
+}
+
 /// Presses what has this text in front.
 async fn pressed(page: &Page<'_>, text: &str) {
     let found = format!(
