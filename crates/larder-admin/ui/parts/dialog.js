@@ -14,5 +14,6 @@ export function Dialog({ title, onClose, children }) {
     if (own && !own.open) own.showModal();
     return () => own?.close();
   }, []);
-  return html`<dialog ref=${box} aria-labelledby="dialog-title" onClose=${onClose}><h2 id="dialog-title">${title}</h2>${children}</dialog>`;
+  // The browser tells of a close a frame later, when another dialog may be open already.
+  return html`<dialog ref=${box} aria-labelledby="dialog-title" onClose=${() => box.current && onClose()}><h2 id="dialog-title">${title}</h2>${children}</dialog>`;
 }

@@ -14,6 +14,7 @@ mod calls;
 mod cancels;
 mod cancels_http2;
 mod collapse;
+mod dashboard;
 mod dead_origin;
 mod disks;
 mod every_store;

@@ -23,7 +23,6 @@ const TOOLS: &[Tool] = &[
     Tool { program: "npm", from: From::Apt("npm"), targets: &["conformance"] },
 ];
 
-const INSTALL_MAX: Duration = Duration::from_secs(300);
 /// A whole run takes about 20 s, one test at most about 20.
 const RUN_MAX: Duration = Duration::from_secs(600);
 const READY_MAX: Duration = Duration::from_secs(20);
@@ -49,39 +48,10 @@ impl Installed {
     pub(crate) fn ensure(root: &Path) -> Result<Self> {
         install::ensure_for(root, "conformance", TOOLS)?;
         let (pinned, folder) = (root.join("tests/conformance"), root.join("target/conformance"));
-        fs::create_dir_all(&folder).context("target/conformance")?;
+        install::packages(&pinned, &folder)?;
         let installed = Self { folder };
-        let lock = "package-lock.json";
-        let current = fs::read(pinned.join(lock)).ok() == fs::read(installed.folder.join(lock)).ok();
-        if !current || !installed.package().join("package.json").is_file() {
-            installed.install(&pinned, lock)?;
-        }
         fs::copy(pinned.join("suite.mjs"), installed.folder.join("suite.mjs")).context("suite.mjs")?;
         Ok(installed)
-    }
-
-    fn install(&self, pinned: &Path, lock: &str) -> Result<()> {
-        // The lock file is copied last, so that an installation that broke off is not taken for a whole one.
-        let _ = fs::remove_file(self.folder.join(lock));
-        let work = self.folder.join("install");
-        fs::create_dir_all(&work).context("target/conformance/install")?;
-        for name in ["package.json", lock] {
-            fs::copy(pinned.join(name), work.join(name)).with_context(|| name.to_owned())?;
-        }
-        let status = run_within(
-            Command::new("npm")
-                .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"])
-                .current_dir(&work)
-                .stdout(Stdio::null()),
-            INSTALL_MAX,
-        )?;
-        ensure!(status.success(), "npm could not install the packages of tests/conformance: {status}");
-        let modules = self.folder.join("node_modules");
-        let _ = fs::remove_dir_all(&modules);
-        fs::rename(work.join("node_modules"), &modules).context("node_modules")?;
-        fs::remove_dir_all(&work).context("target/conformance/install")?;
-        fs::copy(pinned.join(lock), self.folder.join(lock)).context("package-lock.json")?;
-        Ok(())
     }
 
     fn package(&self) -> PathBuf {

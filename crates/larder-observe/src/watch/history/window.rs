@@ -63,6 +63,8 @@ impl Default for Span {
 /// Values of several names at the same points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeriesAnswer {
+    /// The end of the last second that is in it.
+    pub newest: WallTime,
     /// The end of the first point.
     pub from: WallTime,
     /// The end of the last point.
@@ -175,6 +177,7 @@ impl History {
         });
         let values = values.collect();
         Ok(SeriesAnswer {
+            newest: points.newest.1.wall,
             from: points.end(points.first),
             at: points.end(points.last),
             step: points.step,
