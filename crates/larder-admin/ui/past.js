@@ -43,7 +43,10 @@ function append(series, tick, names, span) {
   }
   const lists = Object.entries(series.values);
   let end = series.times[series.times.length - 1] ?? tick.at;
-  if (!series.times.length) series.times.push(end);
+  if (!series.times.length) {
+    series.times.push(end);
+    lists.forEach(([, list]) => list.push(null));
+  }
   if (tick.at - end > span) end = tick.at - span;
   while (tick.at > end + 0.5) {
     end += series.step;
