@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use bytes::Bytes;
 use larder_admin::{
     Answering, CheckStats, Counts, Explaining, Health, Larder, ListQuestion, ListenerStats, LogStats,
@@ -56,7 +55,7 @@ pub struct Insight {
     /// How servers of origins stood a second ago.
     standings: Mutex<Standings>,
     /// The config in force.
-    running: ArcSwap<RunningConfig>,
+    running: config::Shown,
     /// What is seen of requests, where the admin address shows it.
     watch: Option<Arc<Watch>>,
 }
@@ -100,7 +99,7 @@ impl Insight {
             view,
             fleet: None,
             standings: Mutex::default(),
-            running: ArcSwap::default(),
+            running: config::Shown::default(),
             watch: None,
         }
     }
@@ -112,7 +111,7 @@ impl Insight {
 
     /// Another config is in force.
     pub(super) fn run_by(&self, running: RunningConfig) {
-        self.running.store(Arc::new(running));
+        self.running.run_by(running);
     }
 
     /// Changes what may be kept of requests.
@@ -434,7 +433,7 @@ impl Larder for Insight {
     }
 
     fn config(&self) -> Answering<Bytes> {
-        config::told(self.running.load_full())
+        self.running.told()
     }
 
     fn purges(&self) -> Bytes {
