@@ -11,7 +11,7 @@ use crate::document::source::{Source, shorten};
 use crate::document::{Node, Position, Table, Value};
 use crate::problem::Problem;
 use crate::schema::{Fallback, Section, Setting};
-use crate::told::mask::{Hidden, MASK};
+use crate::told::hidden::{Hidden, MASK};
 
 /// A name this much longer than any key is not compared with them.
 const NAME_BYTES_MAX: usize = 64;

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::LazyLock;
 
-use super::mask::{Hidden, MASK};
+use super::hidden::{Hidden, MASK};
 use crate::document::{Table, Value};
 use crate::schema::Shape;
 use crate::sections::all_sections;
@@ -39,24 +39,22 @@ impl Forms {
     pub(super) fn of(hidden: &[Hidden], text: &str, document: &Table) -> Self {
         let mut hosts = HashSet::new();
         add_hosts(document, &mut hosts);
-        let is_known = |form: &str| {
+        let is_common = |form: &str| {
             let form = form.to_ascii_lowercase();
-            is_media_type(&form) || WORDS.contains(form.as_str()) || hosts.contains(host(&form))
+            is_media_type(&form) || hosts.contains(host(&form))
         };
         let mut forms = Vec::new();
         for Hidden { range, forms: values, is_sure, .. } in hidden {
+            let least = if *is_sure { SURE_BYTES } else { SOUND_BYTES };
+            let whole = values.iter().map(String::as_str);
+            forms.extend(
+                whole.clone().filter(|value| value.len() >= least && (*is_sure || !is_common(value))),
+            );
             let written = text.get(range.clone()).map(without_quotes).filter(|_| !values.is_empty());
-            for (value, is_sure) in values
-                .iter()
-                .map(|value| (value.as_str(), *is_sure))
-                .chain(written.map(|written| (written, false)))
-            {
-                let least = if is_sure { SURE_BYTES } else { SOUND_BYTES };
-                forms.extend((value.len() >= least).then_some(value));
-                forms.extend(parts(value).filter(|part| part.len() >= SOUND_BYTES));
-            }
+            let more = written.into_iter().chain(whole.chain(written).flat_map(parts));
+            forms.extend(more.filter(|form| form.len() >= SOUND_BYTES && !is_common(form)));
         }
-        forms.retain(|form| !form.contains('\n') && !is_known(form));
+        forms.retain(|form| !form.contains('\n') && !WORDS.contains(form.to_ascii_lowercase().as_str()));
         forms.sort_unstable();
         forms.dedup();
         Self(forms.into_iter().map(str::to_owned).collect())
@@ -140,7 +138,9 @@ fn parts(value: &str) -> impl Iterator<Item = &str> {
 fn is_media_type(lower: &str) -> bool {
     const TYPES: [&str; 10] =
         ["*", "application", "audio", "font", "image", "message", "model", "multipart", "text", "video"];
-    lower.split_once('/').is_some_and(|(kind, _)| TYPES.contains(&kind))
+    let bare = lower.split_once(';').map_or(lower, |(bare, _)| bare);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".+-*".contains(&byte);
+    bare.split_once('/').is_some_and(|(kind, part)| TYPES.contains(&kind) && part.bytes().all(is_plain))
 }
 
 /// Every name of a key and every word that may be a value.

@@ -3,7 +3,7 @@
 //! In: path and query of a request that larder makes of itself, and the names that a config calls secret. Out: the same with `***` in place
 //! of the values of parameters with such names, or with names that sound so; and those values.
 
-use super::mask::{Hidden, MASK};
+use super::hidden::{Hidden, MASK};
 use super::sound::sounds_secret;
 use crate::document::Position;
 use crate::value::name::HiddenParameter;
