@@ -163,7 +163,8 @@ mod tests {
         let text = "[admin]\ntoken = \"s3cret-s3cret-s3cret\"\n[origins.a]\nservers = \"http://127.0.0.1:1\"\n[[site]]\n\
                     origin = \"a\"\n[[site.rule]]\n[[site.rule]]\npath = \"/a\"\n";
         std::fs::write(&path, text).unwrap();
-        let checked = larder_config::load(&path).unwrap();
+        let mut checked = larder_config::load(&path).unwrap();
+        checked.warnings[0].hint = Some("not \"s3cret-s3cret-s3cret\"".to_owned());
         let running = RunningConfig::of(&checked, WallTime(1500));
         let told = running.json();
         assert_eq!((&told["loaded"], &told["differs"]), (&1.5.into(), &Value::Null));
@@ -177,6 +178,7 @@ mod tests {
         let warning = &told["warnings"][0];
         assert_eq!(warning["line"], 8, "{told}");
         assert!(warning["message"].as_str().unwrap().starts_with("site[0].rule[1]: "), "{told}");
+        assert_eq!(warning["hint"], "not \"***\"");
         std::fs::write(&path, text.replace("/a", "/b")).unwrap();
         let differs = &running.json()["differs"];
         assert_eq!(differs["why"], "changed");
