@@ -55,7 +55,7 @@ pub struct Insight {
     /// How servers of origins stood a second ago.
     standings: Mutex<Standings>,
     /// The config in force.
-    running: config::Shown,
+    running: config::InForce,
     /// What is seen of requests, where the admin address shows it.
     watch: Option<Arc<Watch>>,
 }
@@ -99,7 +99,7 @@ impl Insight {
             view,
             fleet: None,
             standings: Mutex::default(),
-            running: config::Shown::default(),
+            running: config::InForce::default(),
             watch: None,
         }
     }

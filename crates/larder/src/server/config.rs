@@ -98,19 +98,19 @@ fn difference(difference: Difference) -> Value {
 
 /// The config in force, for those who ask.
 #[derive(Debug)]
-pub(super) struct Shown {
+pub(super) struct InForce {
     running: ArcSwap<RunningConfig>,
     /// The one place for reading the file.
     place: Arc<Semaphore>,
 }
 
-impl Default for Shown {
+impl Default for InForce {
     fn default() -> Self {
         Self { running: ArcSwap::default(), place: Arc::new(Semaphore::new(1)) }
     }
 }
 
-impl Shown {
+impl InForce {
     /// Another config is in force.
     pub(super) fn run_by(&self, running: RunningConfig) {
         self.running.store(Arc::new(running));
@@ -194,17 +194,17 @@ mod tests {
     }
     #[tokio::test]
     async fn a_reader_keeps_its_place_until_it_is_done() {
-        let shown = Shown::default();
+        let in_force = InForce::default();
         let (end, is_ended) = std::sync::mpsc::channel::<()>();
-        let silent = shown.told_by(move || {
+        let silent = in_force.told_by(move || {
             let _ = is_ended.recv();
             String::new()
         });
         // Whoever asked has gone, and the reader waits.
         assert!(timeout(Duration::from_millis(50), silent).await.is_err());
-        let busy = shown.told().await.unwrap_err();
+        let busy = in_force.told().await.unwrap_err();
         assert_eq!((busy.fault, busy.token), (Fault::Busy, "busy"));
         end.send(()).unwrap();
-        assert!(shown.told().await.unwrap().starts_with(b"{"));
+        assert!(in_force.told().await.unwrap().starts_with(b"{"));
     }
 }
