@@ -15,7 +15,7 @@ use crate::schema::Section;
 use crate::sections::config::Config;
 use crate::sections::places_of;
 use crate::sections::store::{DEFAULT_STORE, Store};
-use crate::told::ConfigText;
+use crate::told::{ConfigText, query};
 use crate::value::name::Name;
 
 /// The longest config, in bytes.
@@ -125,7 +125,9 @@ fn check(
     if !reading.errors.is_empty() {
         return Err(Errors(in_order(reading.errors)));
     }
-    let hidden = std::mem::take(&mut reading.hidden);
+    let mut hidden = std::mem::take(&mut reading.hidden);
+    let targets = reading.targets.iter();
+    hidden.extend(targets.filter_map(|(place, target)| query::hidden(place, target, &config.live.redact)));
     let text = source.map(|source| ConfigText::of(source, (document, &config), hidden));
     let default_store = Name::declared(DEFAULT_STORE);
     if config.store(&default_store).is_none() {

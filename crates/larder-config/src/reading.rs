@@ -11,12 +11,10 @@ use crate::document::source::{Source, shorten};
 use crate::document::{Node, Position, Table, Value};
 use crate::problem::Problem;
 use crate::schema::{Fallback, Section, Setting};
-use crate::told::mask::{Hidden, MASK};
+use crate::told::hidden::{Hidden, MASK};
 
 /// A name this much longer than any key is not compared with them.
 const NAME_BYTES_MAX: usize = 64;
-/// A text of this length that may be a secret is no common word.
-const LONG_BYTES: usize = 16;
 
 /// Where in the document the walk is: a list through the callers' frames.
 #[derive(Clone, Copy)]
@@ -61,12 +59,15 @@ pub(crate) struct Reading<'a> {
     pub(crate) notes: Vec<Problem>,
     /// What of the text is not to be shown.
     pub(crate) hidden: Vec<Hidden>,
+    /// Paths with queries, whose secrets are known once the whole config is.
+    pub(crate) targets: Vec<(Position, String)>,
 }
 
 impl<'a> Reading<'a> {
     pub(crate) fn new(source: Source<'a>, base_dir: &'a Path, places_of: PlacesOf) -> Self {
-        let (errors, warnings, notes, hidden) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { source, base_dir, places_of, errors, warnings, notes, hidden }
+        let (errors, warnings, notes) = (Vec::new(), Vec::new(), Vec::new());
+        let (hidden, targets) = (Vec::new(), Vec::new());
+        Self { source, base_dir, places_of, errors, warnings, notes, hidden, targets }
     }
 
     /// A walk whose problems are not shown.
@@ -88,13 +89,11 @@ impl<'a> Reading<'a> {
         self.hidden.extend(Hidden::at(&node.place, shown, forms));
     }
 
-    /// The same for each text in `node`.
+    /// The same for each text in `node`, which has a name that sounds like a secret.
     pub(crate) fn hide_texts(&mut self, node: &Node) {
         match &node.value {
             Value::Text(text) => {
-                // A short one may well be a common word.
-                let forms = if text.len() >= LONG_BYTES { vec![text.clone()] } else { Vec::new() };
-                self.hide(node, MASK.to_owned(), forms);
+                self.hidden.extend(Hidden::by_sound(&node.place, MASK.to_owned(), vec![text.clone()]));
             }
             Value::List(items) => items.iter().for_each(|item| self.hide_texts(item)),
             Value::Table(table) => table.entries.iter().for_each(|entry| self.hide_texts(&entry.node)),

@@ -380,7 +380,7 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
             class: Class::Costs,
             parameters: &[],
             purpose: "Shows the config in force, without its secrets, and how the file differs by now.",
-            answer: "JSON: `file` and `text`, `***` in place of secrets (`null` and empty where larder runs without a file); `loaded` (seconds since 1970); `sites` and `rules`, each with its first line and its last one (`line`, `end`); `warnings` of the check. `differs` is `null`, or has `why`: `changed`, `unseen` (secrets or ends of lines alone), `absent` or `unreadable` (no good config). Its `diff` has up to 2000 lines, each with `kind` (`-`, `+` or a blank), `line` and `text`; `left_out` says how many more there are.",
+            answer: "JSON: `file` and `text`, `***` in place of secrets (`null` and empty where larder runs without a file); `loaded` (seconds since 1970); `sites` and `rules`, each with its first line and its last one (`line`, `end`); `warnings` of the check. `differs` is `null`, or has `why`: `changed`, `unseen` (secrets or ends of lines alone), `absent` or `unreadable` (no good config, or no regular file). Its `diff` has up to 2000 lines, each with `kind` (`-`, `+` or a blank), `line` and `text`; `left_out` says how many more there are.",
             errors: &[BUSY],
             command: None,
         }],

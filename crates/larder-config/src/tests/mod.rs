@@ -8,6 +8,7 @@ mod disks;
 mod errors;
 mod files;
 mod flags;
+mod forms;
 mod fragments;
 mod live;
 mod origins;

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::schema::Shape;
 use crate::sections::all_sections;
-use crate::told::mask::sounds_secret;
+use crate::told::sound::sounds_secret;
 use crate::{DIFF_LINES_MAX, DiffKind, Difference, load};
 
 fn told(text: &str) -> String {

@@ -33,7 +33,7 @@ pub enum Difference {
     Unseen,
     /// There is no such file.
     Absent,
-    /// It cannot be read, or is no good config.
+    /// It cannot be read, is no regular file, or is no good config.
     Unreadable,
 }
 
@@ -65,6 +65,10 @@ impl ConfigText {
     pub fn difference(&self) -> Option<Difference> {
         let (path, flags) = self.read_from.as_ref()?;
         let name = path.display().to_string();
+        // A pipe or a device may have nothing to read for as long as it likes.
+        if matches!(path.metadata(), Ok(found) if !found.is_file()) {
+            return Some(Difference::Unreadable);
+        }
         let text = match read(path, &name) {
             Ok(text) => text,
             Err(_) if matches!(path.try_exists(), Ok(false)) => return Some(Difference::Absent),

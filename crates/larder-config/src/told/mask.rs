@@ -6,76 +6,24 @@
 //! Deliberately absent: finding a secret of another kind in the words of a comment. A password of less than [`ELSEWHERE_BYTES`] is hidden
 //! at its place alone, because its bytes may be part of any word.
 
-use std::fmt;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use regex::{NoExpand, Regex, RegexBuilder};
+use regex::{NoExpand, Regex};
 
+use super::forms::Forms;
+use super::hidden::{Hidden, MASK};
+use super::sound::sounds_secret;
 use crate::document::{Node, Position, Table, Value};
-
-/// What stands in place of a secret.
-pub(crate) const MASK: &str = "***";
-/// So long is a secret that is hidden wherever its bytes stand.
-const ELSEWHERE_BYTES: usize = 8;
-/// So many secrets are looked for at once.
-const AT_ONCE: usize = 256;
-
-/// A value that is not shown.
-#[derive(Clone, Debug)]
-pub(crate) struct Hidden {
-    /// All of the value, quotes included.
-    range: Range<usize>,
-    /// What is shown between quotes.
-    shown: String,
-    /// Forms of the secret that are not to be seen elsewhere.
-    forms: Vec<String>,
-}
-
-impl Hidden {
-    /// A value at a place; `None` where the command line has given it.
-    pub(crate) fn at(place: &Position, shown: String, forms: Vec<String>) -> Option<Self> {
-        match place {
-            Position::Text(range) => Some(Self { range: range.clone(), shown, forms }),
-            Position::Flag(_) => None,
-        }
-    }
-}
-
-/// Whether what has this name is a secret by the sound of it: a field, a cookie, a parameter, or a key of a config.
-pub(crate) fn sounds_secret(name: &str) -> bool {
-    const PARTS: [&str; 10] =
-        ["auth", "token", "secret", "pass", "cred", "cookie", "sess", "signature", "apikey", "private"];
-    let name = name.to_ascii_lowercase();
-    PARTS.iter().any(|part| name.contains(part)) || name.ends_with("-key") || name.ends_with("_key")
-}
-
-/// Secrets as they may stand somewhere. `Debug` hides them.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub(super) struct Forms(Vec<String>);
-
-impl fmt::Debug for Forms {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Forms(..)")
-    }
-}
-
-impl Forms {
-    /// `text` without any of them in it.
-    pub(super) fn cut_out(&self, text: &str) -> String {
-        without(text.to_owned(), self.0.clone())
-    }
-}
 
 /// `text` without what is hidden of it, and the secrets in it.
 pub(super) fn masked(text: &str, document: &Table, hidden: Vec<Hidden>) -> (String, Forms) {
     let mut literals = Vec::new();
     add_literals(document, &mut literals);
     literals.sort_unstable_by_key(|range| range.start);
+    let forms = Forms::of(&hidden, text, document);
     let mut edits = Vec::new();
-    let mut forms = Vec::new();
-    for Hidden { range, shown, forms: known } in hidden {
-        forms.extend(known);
+    for Hidden { range, shown, .. } in hidden {
         // A value over several lines leaves as many behind.
         let lines = text.get(range.clone()).unwrap_or_default().matches('\n').count();
         edits.push((range, format!("\"{}\"{}", plain(&shown), "\n".repeat(lines))));
@@ -85,7 +33,6 @@ pub(super) fn masked(text: &str, document: &Table, hidden: Vec<Hidden>) -> (Stri
             edits.push((comment, shown));
         }
     }
-    let forms = Forms(forms);
     (forms.cut_out(&composed(text, edits)), forms)
 }
 
@@ -108,30 +55,6 @@ fn composed(text: &str, mut edits: Vec<(Range<usize>, String)>) -> String {
     }
     out.push_str(text.get(reached..).unwrap_or_default());
     out
-}
-
-/// `text` without any of these texts in it.
-fn without(mut text: String, mut forms: Vec<String>) -> String {
-    forms.retain(|form| form.len() >= ELSEWHERE_BYTES && !form.contains('\n'));
-    // The longer first: one may begin with another.
-    forms.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-    forms.dedup();
-    for some in forms.chunks(AT_ONCE) {
-        let pattern: Vec<_> = some.iter().map(|form| regex::escape(form)).collect();
-        let any = RegexBuilder::new(&pattern.join("|")).size_limit(1 << 28).build();
-        // What stands around one may become another by its going. Each time the text becomes shorter.
-        loop {
-            let shorter = match &any {
-                Ok(any) => any.replace_all(&text, NoExpand(MASK)).into_owned(),
-                Err(_) => some.iter().fold(text.clone(), |text, form| text.replace(form, MASK)),
-            };
-            if shorter.len() == text.len() {
-                break;
-            }
-            text = shorter;
-        }
-    }
-    text
 }
 
 /// Where names and strings stand, in which `#` begins no comment.

@@ -2,13 +2,18 @@
 //!
 //! In: a checked document with its text. Out: the text with `***` in place of every secret, the lines of sites and rules, and how the
 //! file on disk differs by now. Secrets are cut out while the config is read: the text that is kept has none, so nothing can show one.
-//! They are kept beside it for one purpose: the file as it is by then may have an old secret in a comment.
-//! `mask` says what a secret is, `places` finds lines, `difference` compares.
+//! They are kept beside it: the file as it is by then may have an old secret in a comment, and a warning may quote one.
+//! `mask` says what a secret is, `sound` which names are those of secrets, `query` what of a query is one, `forms` how secrets may stand
+//! elsewhere; `places` finds lines, `difference` compares.
 //! Deliberately absent: the text of a file that is no good config. Secrets in it are not known by their places.
 
 pub(crate) mod difference;
-pub(crate) mod mask;
+mod forms;
+pub(crate) mod hidden;
+mod mask;
 mod places;
+pub(crate) mod query;
+pub(crate) mod sound;
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::PathBuf;
@@ -18,7 +23,8 @@ use crate::document::Table;
 use crate::document::source::Source;
 use crate::flags::Flags;
 use crate::sections::config::Config;
-use mask::{Forms, Hidden};
+use forms::Forms;
+use hidden::Hidden;
 pub use places::{RulePlace, SitePlace};
 
 /// The text of a config without its secrets, and what stands where in it.
@@ -63,6 +69,11 @@ impl ConfigText {
     /// The same, where it can be read again.
     pub(crate) fn read_from(self, path: PathBuf, flags: Flags) -> Self {
         Self { read_from: Some((path, flags)), ..self }
+    }
+
+    /// Another text about this config, without the secrets in it.
+    pub fn without_secrets(&self, text: &str) -> String {
+        self.secrets.cut_out(text)
     }
 }
 

@@ -7,7 +7,7 @@ use http::{HeaderName, HeaderValue};
 use larder_http::connection::is_connection_level;
 
 use crate::schema::{Text, TextSetting};
-use crate::told::mask::sounds_secret;
+use crate::told::sound::sounds_secret;
 
 /// The longest value that may be set, in bytes.
 const VALUE_BYTES_MAX: usize = 8192;

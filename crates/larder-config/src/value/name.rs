@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::schema::{Text, TextSetting};
-use crate::told::mask::sounds_secret;
+use crate::told::sound::sounds_secret;
 
 macro_rules! name {
     ($(#[doc = $about:expr])+ $name:ident, $text:expr, $parse:expr) => {
@@ -141,6 +141,19 @@ name! {
         pattern: Some("^[*]?[^*?&=#;%]*[*]?$"),
     },
     is_hidden_parameter
+}
+
+impl HiddenParameter {
+    /// Whether a parameter has this name, which is percent-decoded.
+    pub(crate) fn covers(&self, name: &str) -> bool {
+        let (hidden, name) = (self.0.to_lowercase(), name.to_lowercase());
+        match (hidden.strip_prefix('*'), hidden.strip_suffix('*')) {
+            (None, None) => name == hidden,
+            (Some(end), None) => name.ends_with(end),
+            (None, Some(begin)) => name.starts_with(begin),
+            (Some(inner), Some(_)) => name.contains(inner.strip_suffix('*').unwrap_or(inner)),
+        }
+    }
 }
 
 fn is_hidden_parameter(text: &str) -> Result<(), Option<String>> {

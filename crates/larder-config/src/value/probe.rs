@@ -50,7 +50,10 @@ impl Setting for ProbeTarget {
     fn read(node: &Node, at: &At<'_>, reading: &mut Reading<'_>) -> Option<Self> {
         let hint = match &node.value {
             Value::Text(text) => match Self::parse(text) {
-                Ok(target) => return Some(target),
+                Ok(target) => {
+                    reading.targets.push((node.place.clone(), text.clone()));
+                    return Some(target);
+                }
                 Err(hint) => hint,
             },
             _ => None,

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use crate::document::{Node, Value};
 use crate::reading::{At, Reading};
 use crate::schema::{Setting, Shape, Text};
-use crate::told::mask::MASK;
+use crate::told::hidden::MASK;
 
 /// Redis's own port.
 const DEFAULT_PORT: u16 = 6379;

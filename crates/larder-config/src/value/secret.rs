@@ -5,7 +5,7 @@ use std::fmt;
 use crate::document::{Node, Value};
 use crate::reading::{At, Reading};
 use crate::schema::{Setting, Shape, Text};
-use crate::told::mask::MASK;
+use crate::told::hidden::MASK;
 
 /// A secret of the config. `Debug` hides it.
 #[derive(Clone, PartialEq, Eq)]

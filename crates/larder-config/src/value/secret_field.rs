@@ -7,7 +7,7 @@ use http::HeaderName;
 use crate::document::{Node, Value};
 use crate::reading::{At, Reading};
 use crate::schema::{Setting, Shape, Text, TextSetting};
-use crate::told::mask::MASK;
+use crate::told::hidden::MASK;
 use crate::value::secret::Secret;
 
 /// A field whose value is a secret. `Debug` hides the value.

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use bytes::Bytes;
 use larder_admin::{
     Answering, CheckStats, Counts, Explaining, Health, Larder, ListQuestion, ListenerStats, LogStats,
@@ -57,7 +56,7 @@ pub struct Insight {
     /// How servers of origins stood a second ago.
     standings: Mutex<Standings>,
     /// The config in force.
-    running: ArcSwap<RunningConfig>,
+    running: config::InForce,
     /// What is seen of requests, where the admin address shows it.
     watch: Option<Arc<Watch>>,
     servers: server_totals::ServerTotals,
@@ -102,7 +101,7 @@ impl Insight {
             view,
             fleet: None,
             standings: Mutex::default(),
-            running: ArcSwap::default(),
+            running: config::InForce::default(),
             watch: None,
             servers: server_totals::ServerTotals::default(),
         }
@@ -115,7 +114,7 @@ impl Insight {
 
     /// Another config is in force.
     pub(super) fn run_by(&self, running: RunningConfig) {
-        self.running.store(Arc::new(running));
+        self.running.run_by(running);
     }
 
     /// Changes what may be kept of requests.
@@ -437,7 +436,7 @@ impl Larder for Insight {
     }
 
     fn config(&self) -> Answering<Bytes> {
-        config::told(self.running.load_full())
+        self.running.told()
     }
 
     fn purges(&self) -> Bytes {

@@ -7,7 +7,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use larder_config::{Checked, Config, Errors};
+use larder_config::{Checked, Config, Errors, Problem};
 use larder_listen::Listener;
 use larder_observe::Level;
 use larder_proxy::Plan;
@@ -35,21 +35,22 @@ impl Server {
         let running = RunningConfig::of(&checked, self.clock.now().wall);
         let changed = changed::sentence(&self.config, &checked.config);
         let result = self.take_over(checked.config);
+        let told = match &result {
+            Ok(postponed) => {
+                let notes = postponed.notes.iter().map(|note| format!("; needs a restart: {note}"));
+                format!("a new config is in force: {changed}{}", notes.collect::<String>())
+            }
+            // It may quote the config, as in the name of a file.
+            Err(error) => {
+                let why = running.text.without_secrets(&error.to_string());
+                format!("the config before it stays in force: {why}")
+            }
+        };
         if result.is_ok() {
             self.insight.run_by(running);
         }
         self.metrics.config_reloaded(result.is_ok());
-        self.insight.tell(
-            "reload",
-            "",
-            match &result {
-                Ok(postponed) => {
-                    let notes = postponed.notes.iter().map(|note| format!("; needs a restart: {note}"));
-                    format!("a new config is in force: {changed}{}", notes.collect::<String>())
-                }
-                Err(error) => format!("the config before it stays in force: {error}"),
-            },
-        );
+        self.insight.tell("reload", "", told);
         result
     }
 
@@ -133,10 +134,52 @@ impl Server {
             1 => "an error".to_owned(),
             count => format!("{count} errors"),
         };
-        // Its first line: a hint stands below.
-        let first = errors.0.first().map(ToString::to_string).unwrap_or_default();
-        let first = first.lines().next().unwrap_or_default();
+        let first = errors.0.first().map(place).unwrap_or_default();
         let text = format!("the config before it stays in force; the new one has {count}: {first}");
         self.insight.tell("reload", "", text);
+    }
+}
+
+/// Where a problem is, and no word of what stands there: that may be a secret, in a place where none is known.
+fn place(problem: &Problem) -> String {
+    let Problem { file, line, column, key, .. } = problem;
+    let place = match line {
+        0 => file.clone(),
+        _ => format!("{file}:{line}:{column}"),
+    };
+    match (place.as_str(), key.as_str()) {
+        (_, "") => place,
+        ("", _) => key.clone(),
+        _ => format!("{place}: {key}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_problem_is_told_by_its_place_alone() {
+        let site = "[origins.a]\nservers = \"http://127.0.0.1:1\"\n[[site]]\norigin = \"a\"\n";
+        for (wrong, expected) in [
+            (
+                "request = { set = { Authorization = \"Bearer 5f2c81d09b7ae346 \" } }",
+                "f:5:37: site[0].request.set.Authorization",
+            ),
+            ("query = { api_key = 5281099734612 }", "f:5:1: site[0].query"),
+            ("tttl = \"5f2c81d09b7ae346\"", "f:5:1: site[0].tttl"),
+            ("origin = 5f2c81d09b7ae346", "f:5:1"),
+        ] {
+            let errors = larder_config::parse(&format!("{site}{wrong}\n"), "f", Path::new("")).err();
+            let told: Vec<_> = errors.iter().flat_map(|errors| &errors.0).map(place).collect();
+            assert_eq!(told.first().map(String::as_str), Some(expected), "{wrong}");
+        }
+        for (file, key, expected) in [("f", "", "f"), ("", "--listen", "--listen")] {
+            let (file, key, found) = (file.to_owned(), key.to_owned(), "5f2c81d09b7ae346".to_owned());
+            let problem = Problem { file, line: 0, column: 0, key, found, expected: None, hint: None };
+            assert_eq!(place(&problem), expected);
+        }
     }
 }

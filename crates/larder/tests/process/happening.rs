@@ -76,7 +76,12 @@ async fn a_reload_is_told_with_what_changed_or_why_not() {
     larder.signal(Signal::HUP);
     let told = event(&larder, "reload", "the new one has an error").await;
     let line = text.lines().count() + 1;
-    assert!(told["text"].as_str().unwrap().contains(&format!(":{line}:1: ")), "{told}");
+    assert!(told["text"].as_str().unwrap().ends_with(&format!(":{line}:1: site[0].tttl")), "{told}");
+    let secret = "request = { set = { Authorization = \"Bearer 5f2c81d09b7ae346 \" } }\n";
+    std::fs::write(&path, format!("{text}{secret}")).unwrap();
+    larder.signal(Signal::HUP);
+    event(&larder, "reload", "site[0].request.set.Authorization").await;
+    assert!(!json(&larder, "/api/v1/events").await.to_string().contains("5f2c81d09b7ae346"));
 }
 
 #[tokio::test]
