@@ -50,6 +50,7 @@ mod turns;
 mod validity;
 mod versions;
 mod watch;
+mod watching;
 pub(crate) mod wordpress;
 mod workers;
 
@@ -66,6 +67,7 @@ pub(crate) const NAMES: &[&str] = &[
     "miss",
     "workers",
     "latency",
+    "watching",
     "memory",
     "idle",
     "scan",
@@ -112,6 +114,7 @@ pub(crate) fn run(root: &Path, name: &str) -> Result<()> {
             "miss" => miss::run,
             "workers" => workers::run,
             "latency" => latency::run,
+            "watching" => watching::run,
             "memory" => memory::run,
             "idle" => idle::run,
             "scan" => scan::run,

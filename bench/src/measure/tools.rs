@@ -29,7 +29,7 @@ const TOOLS: &[Tool] = &[
     Tool {
         program: "h2load",
         from: From::Apt("nghttp2-client"),
-        targets: &["http2", "latency", "purges", "outage"],
+        targets: &["http2", "latency", "watching", "purges", "outage"],
     },
     // Modules are no programs: they are looked for where Debian has them.
     Tool { program: XKEY, from: From::Apt("varnish-modules"), targets: &["purges"] },
@@ -53,6 +53,7 @@ const CURL_FOR: &[&str] = &[
     "miss",
     "workers",
     "latency",
+    "watching",
     "wordpress",
     "files",
     "purges",
@@ -67,6 +68,7 @@ const TASKSET_FOR: &[&str] = &[
     "miss",
     "workers",
     "latency",
+    "watching",
     "memory",
     "idle",
     "microcache",

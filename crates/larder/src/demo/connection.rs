@@ -26,7 +26,7 @@ impl ClientConnection {
     /// Opens one. Needs a runtime.
     ///
     /// # Errors
-    /// It does not come about within [`CONNECT_TIME`].
+    /// It does not come about within 5 s.
     pub(super) async fn open(address: SocketAddr) -> Result<Self, LoadError> {
         let stream = timeout(CONNECT_TIME, TcpStream::connect(address))
             .await

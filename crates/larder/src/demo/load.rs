@@ -122,7 +122,7 @@ impl Figures {
     }
 }
 
-/// Drives the load. Needs a runtime; is done at most [`CONNECT_TIME`] and [`GRACE`] after its time.
+/// Drives the load. Needs a runtime; is done at most 5 s for connections and [`GRACE`] after its time.
 ///
 /// # Errors
 /// The first thing that went wrong with any client.

@@ -1,6 +1,7 @@
 //! A page as a browser draws it: headless Chromium, once, with a profile of its own.
 //!
-//! In: a URL. Out: a picture. Chromium talks to nobody but that URL, and what it leaves running is ended by its id.
+//! In: a URL, a size, and what to wait for. Out: a picture, of at most so many bytes. Chromium talks to nobody but that URL, and what it
+//! leaves running is ended by its id.
 
 use std::fs;
 use std::path::Path;
@@ -10,16 +11,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
-use harness::children::run_within;
+use crate::children::{pause, run_within};
 
 const DRAW_MAX: Duration = Duration::from_secs(90);
 /// How long Chromium's own children may take to end after it.
 const LEAVE_MAX: Duration = Duration::from_secs(10);
-/// What a picture in the repository may weigh.
-const PICTURE_BYTES_MAX: u64 = 300_000;
-
 /// How every Chromium is started here: without a window, and without a word to its makers.
-pub(super) const OPTIONS: &[&str] = &[
+pub const OPTIONS: &[&str] = &[
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
@@ -35,17 +33,47 @@ pub(super) const OPTIONS: &[&str] = &[
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 ];
 
-/// Draws `url` into `picture`.
-pub(super) fn draw(url: &str, picture: &Path, work: &Path) -> Result<()> {
+/// When a page is drawn.
+#[derive(Clone, Copy, Debug)]
+pub enum Ready {
+    /// Its scripts and pictures have arrived.
+    Loaded,
+    /// After so long: it goes on loading.
+    After(Duration),
+}
+
+/// A picture of a page.
+#[derive(Clone, Copy, Debug)]
+pub struct Picture<'a> {
+    /// The file that is written.
+    pub file: &'a Path,
+    /// Of the window, in CSS pixels.
+    pub size: (u32, u32),
+    /// When it is drawn.
+    pub ready: Ready,
+    /// What it may weigh.
+    pub bytes_max: u64,
+}
+
+/// Draws `url`. The browser's profile and log are in `work`.
+///
+/// # Errors
+/// There is no Chromium, it failed or drew nothing within 90 s, or the picture is too large.
+pub fn draw(url: &str, picture: &Picture<'_>, work: &Path) -> Result<()> {
+    let Picture { file, size: (width, height), ready, bytes_max } = *picture;
     let profile = work.join("chromium");
     let log = fs::File::create(work.join("chromium.log"))?;
     let mut command = Command::new("chromium");
     command
         .args(OPTIONS)
         .arg(format!("--user-data-dir={}", profile.display()))
-        // Time for scripts and pictures to arrive; it passes at once where nothing is left to wait for.
-        .args(["--window-size=1100,1000", "--virtual-time-budget=10000"])
-        .arg(format!("--screenshot={}", picture.display()))
+        .arg(format!("--window-size={width},{height}"))
+        .arg(match ready {
+            // It passes at once where nothing is left to wait for.
+            Ready::Loaded => "--virtual-time-budget=10000".to_owned(),
+            Ready::After(time) => format!("--timeout={}", time.as_millis()),
+        })
+        .arg(format!("--screenshot={}", file.display()))
         .arg(url)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -53,13 +81,16 @@ pub(super) fn draw(url: &str, picture: &Path, work: &Path) -> Result<()> {
     let status = run_within(&mut command, DRAW_MAX);
     end_left_overs(&profile)?;
     ensure!(status.context("chromium")?.success(), "chromium failed; see {}", work.display());
-    let bytes = fs::metadata(picture).context("chromium drew nothing")?.len();
-    ensure!(bytes < PICTURE_BYTES_MAX, "the picture has {bytes} bytes, more than {PICTURE_BYTES_MAX}");
+    let bytes = fs::metadata(file).context("chromium drew nothing")?.len();
+    ensure!(bytes <= bytes_max, "the picture has {bytes} bytes, more than {bytes_max}");
     Ok(())
 }
 
 /// Waits for the processes that name this run's profile, and ends those that stay.
-pub(super) fn end_left_overs(profile: &Path) -> Result<()> {
+///
+/// # Errors
+/// Some stay all the same.
+pub fn end_left_overs(profile: &Path) -> Result<()> {
     let start = Instant::now();
     loop {
         let left = running_with(profile);
@@ -76,7 +107,7 @@ pub(super) fn end_left_overs(profile: &Path) -> Result<()> {
                 let _ = kill_process(pid, Signal::KILL);
             });
         }
-        harness::children::pause();
+        pause();
     }
 }
 
