@@ -3,7 +3,7 @@
 //! In: a text, the document that was made of it, and the places that were read as secrets. Out: the same lines with `***` in place of
 //! each secret. Hidden are values at those places, and the same bytes wherever else they stand, as in a comment. In comments, what looks
 //! like a setting with a secret is hidden as well: a setting that was commented out often still has one.
-//! Deliberately absent: finding a secret of another kind in the words of a comment. A password of less than [`ELSEWHERE_BYTES`] is hidden
+//! Deliberately absent: finding a secret of another kind in the words of a comment. A password of less than 8 bytes is hidden
 //! at its place alone, because its bytes may be part of any word.
 
 use std::ops::Range;
