@@ -115,7 +115,7 @@ impl Refusal {
         status.value()
     }
 
-    /// All tokens, in the order of [`Refusal::index`].
+    /// All tokens, in the order of the enum.
     pub const TOKENS: [&'static str; 20] = [
         "request-line",
         "version",
