@@ -16,7 +16,7 @@ THREADS := RUST_TEST_THREADS=$$((2 * $$(nproc)))
 JEMALLOC = $(addprefix JEMALLOC_OVERRIDE=$(CURDIR)/,$(shell ls -t target/debug/build/tikv-jemalloc-sys-*/out/build/lib/libjemalloc_pic.a 2>/dev/null | head -1))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo built units ahead test torture check quick audit fmt reference fuzz-smoke h2spec conformance dialects pages instructions bench realapp screenshots
+.PHONY: help demo built units ahead test torture check quick audit fmt reference fuzz-smoke h2spec conformance dialects pages instructions bench realapp
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 20
@@ -106,9 +106,6 @@ dialects: built ## requests for purges to Varnish, nginx and larder against the 
 
 pages: built ## templates to nginx, Apache, Varnish and larder against the committed list of differences; WRITE=1 commits the run
 	$(SUITES) pages $(if $(WRITE),--write)
-
-screenshots: built ## pictures of the dashboard in docs/images, after eleven minutes of load
-	$(SUITES) screenshots
 
 instructions: built ## instructions per request against the committed figures; WRITE=1 commits new ones
 	$(JEMALLOC) $(SUITES) instructions $(if $(WRITE),--write)

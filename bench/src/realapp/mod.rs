@@ -7,12 +7,13 @@
 //! versions it ran with. Its data (configuration templates, lists of packages with their versions) lies in
 //! tests/realapp/NAME. What the applications share: [`stage`] starts larder, [`fetch`] asks as a client, [`packages`]
 //! installs Debian's packages, [`python`] the Python packages of a `requirements.txt`, [`node`] the packages of a
-//! `package-lock.json`. [`apache`] runs PHP, [`picture`] keeps what a page looks like and [`webdriver`] uses one, [`jar`] keeps
+//! `package-lock.json`. [`apache`] runs PHP, [`browser`] draws a page and [`webdriver`] uses one, [`jar`] keeps
 //! cookies. [`changes`] checks what an application purges, [`recorder`] keeps what it sends for that. Each run has a scratch folder of its own and free ports, and ends what it started.
 
 mod apache;
 mod api;
 mod apt;
+mod browser;
 mod changes;
 mod codings;
 mod django;
@@ -27,7 +28,6 @@ mod nginx;
 mod node;
 mod packages;
 mod php_sessions;
-mod picture;
 mod purge_clients;
 mod pypi;
 mod python;

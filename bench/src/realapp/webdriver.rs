@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use harness::browser::{OPTIONS, end_left_overs};
+use super::browser::{OPTIONS, end_left_overs};
 use harness::children::{Server, free_port, pause};
 
 const READY_MAX: Duration = Duration::from_secs(30);

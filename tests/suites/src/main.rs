@@ -12,7 +12,6 @@ mod instructions;
 mod pages;
 mod peers;
 mod reference;
-mod screenshots;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -63,8 +62,6 @@ enum Suite {
         #[arg(long)]
         write: bool,
     },
-    /// Pictures of the dashboard for the guides, after eleven minutes of load
-    Screenshots,
     /// Generated pages under docs/reference: compares them, or rewrites them
     Reference {
         /// Rewrite what differs
@@ -86,7 +83,6 @@ fn main() -> ExitCode {
         Suite::Dialects { write } => dialects::run(&root, write),
         Suite::Instructions { write } => instructions::run(&root, write),
         Suite::Pages { write } => pages::run(&root, write),
-        Suite::Screenshots => screenshots::run(&root),
         Suite::Reference { write } => reference::run(&root, write),
     };
     match done {

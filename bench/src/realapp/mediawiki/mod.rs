@@ -14,11 +14,9 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::fetch::{Answer, Client, MadeAnew};
-use super::packages;
-use super::picture::drawn;
 use super::recorder::Recorder;
 use super::stage::{Larder, Stage};
-use harness::browser::draw;
+use super::{browser, packages};
 use harness::children::free_port;
 use wiki::Wiki;
 
@@ -76,7 +74,7 @@ pub(super) fn run(stage: &Stage<'_>) -> Result<String> {
 
     let picture = stage.data.join("screenshot.png");
     let before = lookups(&larder)?;
-    draw(&format!("http://{public}/index.php/Main_Page"), &drawn(&picture), stage.work)?;
+    browser::draw(&format!("http://{public}/index.php/Main_Page"), &picture, stage.work)?;
     let after = lookups(&larder)?;
     let count = |status: &str| after.get(status).unwrap_or(&0) - before.get(status).unwrap_or(&0);
     let all: u64 = after.keys().map(|status| count(status)).sum();

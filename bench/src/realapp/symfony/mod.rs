@@ -12,13 +12,10 @@ mod shop;
 
 use anyhow::{Context, Result, ensure};
 
-use harness::browser::draw;
-
 use super::fetch::{Answer, Client};
-use super::packages;
-use super::picture::drawn;
 use super::random::Random;
 use super::stage::{CARELESS, Larder, Stage};
+use super::{browser, packages};
 use shop::{MADE_ANEW, PAGES, Shop, VISITORS};
 
 pub(super) const PACKAGES: &[&str] = &[
@@ -58,7 +55,7 @@ pub(super) fn run(stage: &Stage<'_>) -> Result<String> {
     drop(careless);
 
     let picture = stage.data.join("screenshot.png");
-    draw(&format!("http://{}/esi", larder.public), &drawn(&picture), stage.work)?;
+    browser::draw(&format!("http://{}/esi", larder.public), &picture, stage.work)?;
     shop.still_runs()?;
     drop(shop);
     without_shop(&through)?;

@@ -13,11 +13,9 @@ use anyhow::{Context, Result, ensure};
 
 use super::apache::Apache;
 use super::fetch::{Answer, Client};
-use super::packages;
-use super::picture::drawn;
 use super::stage::{Larder, Stage};
+use super::{browser, packages};
 use differences::Differences;
-use harness::browser::draw;
 use harness::children::free_port;
 
 /// The web server is a part of `apache2` that starts nothing by itself.
@@ -76,7 +74,7 @@ pub(super) fn run(stage: &Stage<'_>) -> Result<String> {
         }
     }
     let picture = stage.data.join("screenshot.png");
-    draw(&format!("http://{}{START_PAGE}", larder.public), &drawn(&picture), stage.work)?;
+    browser::draw(&format!("http://{}{START_PAGE}", larder.public), &picture, stage.work)?;
 
     apache.still_runs()?;
     larder.still_runs()?;

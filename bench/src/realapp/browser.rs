@@ -1,7 +1,6 @@
 //! A page as a browser draws it: headless Chromium, once, with a profile of its own.
 //!
-//! In: a URL, a size, and what to wait for. Out: a picture, of at most so many bytes. Chromium talks to nobody but that URL, and what it
-//! leaves running is ended by its id.
+//! In: a URL. Out: a picture. Chromium talks to nobody but that URL, and what it leaves running is ended by its id.
 
 use std::fs;
 use std::path::Path;
@@ -11,13 +10,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::children::{pause, run_within};
+use harness::children::run_within;
 
 const DRAW_MAX: Duration = Duration::from_secs(90);
 /// How long Chromium's own children may take to end after it.
 const LEAVE_MAX: Duration = Duration::from_secs(10);
+/// What a picture in the repository may weigh.
+const PICTURE_BYTES_MAX: u64 = 300_000;
+
 /// How every Chromium is started here: without a window, and without a word to its makers.
-pub const OPTIONS: &[&str] = &[
+pub(super) const OPTIONS: &[&str] = &[
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
@@ -33,47 +35,17 @@ pub const OPTIONS: &[&str] = &[
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 ];
 
-/// When a page is drawn.
-#[derive(Clone, Copy, Debug)]
-pub enum Ready {
-    /// Its scripts and pictures have arrived.
-    Loaded,
-    /// After so long: it goes on loading.
-    After(Duration),
-}
-
-/// A picture of a page.
-#[derive(Clone, Copy, Debug)]
-pub struct Picture<'a> {
-    /// The file that is written.
-    pub file: &'a Path,
-    /// Of the window, in CSS pixels.
-    pub size: (u32, u32),
-    /// When it is drawn.
-    pub ready: Ready,
-    /// What it may weigh.
-    pub bytes_max: u64,
-}
-
-/// Draws `url`. The browser's profile and log are in `work`.
-///
-/// # Errors
-/// There is no Chromium, it failed or drew nothing within 90 s, or the picture is too large.
-pub fn draw(url: &str, picture: &Picture<'_>, work: &Path) -> Result<()> {
-    let Picture { file, size: (width, height), ready, bytes_max } = *picture;
+/// Draws `url` into `picture`.
+pub(super) fn draw(url: &str, picture: &Path, work: &Path) -> Result<()> {
     let profile = work.join("chromium");
     let log = fs::File::create(work.join("chromium.log"))?;
     let mut command = Command::new("chromium");
     command
         .args(OPTIONS)
         .arg(format!("--user-data-dir={}", profile.display()))
-        .arg(format!("--window-size={width},{height}"))
-        .arg(match ready {
-            // It passes at once where nothing is left to wait for.
-            Ready::Loaded => "--virtual-time-budget=10000".to_owned(),
-            Ready::After(time) => format!("--timeout={}", time.as_millis()),
-        })
-        .arg(format!("--screenshot={}", file.display()))
+        // Time for scripts and pictures to arrive; it passes at once where nothing is left to wait for.
+        .args(["--window-size=1100,1000", "--virtual-time-budget=10000"])
+        .arg(format!("--screenshot={}", picture.display()))
         .arg(url)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -81,16 +53,13 @@ pub fn draw(url: &str, picture: &Picture<'_>, work: &Path) -> Result<()> {
     let status = run_within(&mut command, DRAW_MAX);
     end_left_overs(&profile)?;
     ensure!(status.context("chromium")?.success(), "chromium failed; see {}", work.display());
-    let bytes = fs::metadata(file).context("chromium drew nothing")?.len();
-    ensure!(bytes <= bytes_max, "the picture has {bytes} bytes, more than {bytes_max}");
+    let bytes = fs::metadata(picture).context("chromium drew nothing")?.len();
+    ensure!(bytes < PICTURE_BYTES_MAX, "the picture has {bytes} bytes, more than {PICTURE_BYTES_MAX}");
     Ok(())
 }
 
 /// Waits for the processes that name this run's profile, and ends those that stay.
-///
-/// # Errors
-/// Some stay all the same.
-pub fn end_left_overs(profile: &Path) -> Result<()> {
+pub(super) fn end_left_overs(profile: &Path) -> Result<()> {
     let start = Instant::now();
     loop {
         let left = running_with(profile);
@@ -107,7 +76,7 @@ pub fn end_left_overs(profile: &Path) -> Result<()> {
                 let _ = kill_process(pid, Signal::KILL);
             });
         }
-        pause();
+        harness::children::pause();
     }
 }
 
