@@ -47,9 +47,6 @@ impl CountedSince {
             let more = reading.total(&of_all("status").word(class), total);
             reading.more(&of_all("requests"), more as f64);
         }
-        for Count { token, count } in &snapshot.not_stored {
-            reading.total(&of_all("not_stored").word(token), *count);
-        }
         let (ok, failed) = snapshot.reloads;
         reading.total(&of_all("reloads").word("ok"), ok);
         reading.total(&of_all("reloads").word("error"), failed);
@@ -68,12 +65,9 @@ impl CountedSince {
             let requests = rule.requests().wrapping_sub(before.map_or(0, RuleSnapshot::requests));
             // What no rule took shares the figures of the rules without a place, and never has one.
             let is_other = *key.0 == *OTHER && *key.1 == *OTHER;
-            if !is_other && self.busiest.note(&key, requests) {
-                tell_rule(&[RULE, &key.0, &key.1], &rule, before, reading);
-            } else {
-                tell_rule(&[RULE, OTHER, OTHER], &rule, before, reading);
-            }
-            tell_sums(&rule, before, reading);
+            let has_place = !is_other && self.busiest.note(&key, requests);
+            let (site, name) = if has_place { (&*key.0, &*key.1) } else { (OTHER, OTHER) };
+            tell_rule(&[RULE, site, name], &rule, before, reading);
             self.rules.insert(key, rule);
         }
         for (site, rule) in self.busiest.second() {
@@ -120,13 +114,8 @@ fn stores(snapshot: &Snapshot, reading: &mut Reading<'_>) {
 }
 
 /// What has come of each word since.
-fn each_more(
-    now: &[Count],
-    before: Option<&RuleSnapshot>,
-    of: fn(&RuleSnapshot) -> &[Count],
-    mut tell: impl FnMut(&'static str, u64),
-) {
-    let before = before.map(of).unwrap_or_default();
+fn each_more(now: &[Count], before: Option<&[Count]>, mut tell: impl FnMut(&'static str, u64)) {
+    let before = before.unwrap_or_default();
     for (place, Count { token, count }) in now.iter().enumerate() {
         let more = count.wrapping_sub(before.get(place).map_or(0, |count| count.count));
         if more > 0 {
@@ -135,72 +124,36 @@ fn each_more(
     }
 }
 
-/// The figures that each rule has, under a scope.
-fn tell_rule(scope: &[&str], rule: &RuleSnapshot, before: Option<&RuleSnapshot>, reading: &mut Reading<'_>) {
-    let of = |measure| SeriesName { scope, measure, word: None };
-    each_more(
-        &rule.results,
-        before,
-        |r| &r.results,
-        |word, n| reading.more(&of("result").word(word), n as f64),
-    );
-    each_more(
-        &rule.forwarded,
-        before,
-        |r| &r.forwarded,
-        |word, n| reading.more(&of("reason").word(word), n as f64),
-    );
-    each_more(
-        &rule.not_stored,
-        before,
-        |r| &r.not_stored,
-        |word, n| reading.more(&of("not_stored").word(word), n as f64),
-    );
-    each_more(
-        &rule.before,
-        before,
-        |r| &r.before,
-        |word, n| reading.more(&of("before").word(word), n as f64),
-    );
-    each_more(&rule.bytes, before, |r| &r.bytes, |word, n| reading.more(&of(bytes_measure(word)), n as f64));
-    let (answers, seconds) = answered(rule, before);
-    reading.more(&of("origin_answers"), answers);
-    reading.more(&of("origin_seconds"), seconds);
-}
+/// Where the counts of a measure are in a rule.
+type CountsOf = fn(&RuleSnapshot) -> &[Count];
 
-/// What adds up over all rules.
-fn tell_sums(rule: &RuleSnapshot, before: Option<&RuleSnapshot>, reading: &mut Reading<'_>) {
-    let of = SeriesName::of_all;
-    each_more(
-        &rule.results,
-        before,
-        |r| &r.results,
-        |word, n| reading.more(&of("result").word(word), n as f64),
-    );
-    each_more(
-        &rule.forwarded,
-        before,
-        |r| &r.forwarded,
-        |word, n| reading.more(&of("reason").word(word), n as f64),
-    );
-    each_more(
-        &rule.before,
-        before,
-        |r| &r.before,
-        |word, n| reading.more(&of("before").word(word), n as f64),
-    );
-    each_more(
-        &rule.bytes,
-        before,
-        |r| &r.bytes,
-        |word, n| {
-            reading.more(&of(bytes_measure(word)), n as f64);
-            reading.more(&of("bytes_out"), n as f64);
-        },
-    );
+/// The words that are counted of each rule: the measure, and where its counts are.
+const WORDS: [(&str, CountsOf); 4] = [
+    ("result", |rule| &rule.results),
+    ("reason", |rule| &rule.forwarded),
+    ("not_stored", |rule| &rule.not_stored),
+    ("before", |rule| &rule.before),
+];
+
+/// What has come of a rule since, under its own scope and in the sums over all rules.
+fn tell_rule(scope: &[&str], rule: &RuleSnapshot, before: Option<&RuleSnapshot>, reading: &mut Reading<'_>) {
+    let mut tell = |measure: &str, word: Option<&str>, count: f64| {
+        for scope in [scope, &[]] {
+            reading.more(&SeriesName { scope, measure, word }, count);
+        }
+    };
+    for (measure, of) in WORDS {
+        each_more(of(rule), before.map(of), |word, count| tell(measure, Some(word), count as f64));
+    }
+    let mut bytes = 0;
+    each_more(&rule.bytes, before.map(|before| &*before.bytes), |from, count| {
+        tell(bytes_measure(from), None, count as f64);
+        bytes += count;
+    });
     let (answers, seconds) = answered(rule, before);
-    reading.more(&of("origin_answers"), answers);
-    reading.more(&of("origin_seconds"), seconds);
+    tell("origin_answers", None, answers);
+    tell("origin_seconds", None, seconds);
+    reading.more(&SeriesName::of_all("bytes_out"), bytes as f64);
 }
 
 fn answered(rule: &RuleSnapshot, before: Option<&RuleSnapshot>) -> (f64, f64) {

@@ -61,7 +61,7 @@ impl HeatMap {
     }
 }
 
-/// A count in two bytes. What is too small is none, and what is too large the largest.
+/// A count in two bytes. One that is too small becomes 0, and one that is too large the largest.
 fn small(value: f32) -> u16 {
     let bits = value.to_bits();
     let exponent = ((bits >> 23) & 0xff) as i32 - 127;

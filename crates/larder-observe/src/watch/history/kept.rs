@@ -15,9 +15,9 @@ use super::resolution::{Resolution, Slot};
 use super::series::Series;
 use crate::histogram::OCTAVES;
 
-/// The most figures that are told apart. Names come from the configuration and from fixed words: this is beyond all of them.
+/// The most figures that are told apart: beyond what a configuration and fixed words make. Addresses from DNS come and go, and are forgotten.
 const FIGURES_MAX: usize = 16_384;
-/// A series whose figure was not told for so many seconds gives its place where there is no room.
+/// A series whose figure has been zero for so many seconds gives its place where there is no room.
 const IDLE: u64 = 600;
 /// What a figure takes without a series, beside its name.
 pub(super) const FIGURE_BYTES: usize = size_of::<Figure>() + 2 * size_of::<usize>();
