@@ -280,7 +280,7 @@ families! {
         "More than 0: the memory for figures over time is used up. Their values of the moment are there all the same.";
     LIVE_HISTORY_BYTES = "larder_live_history_bytes" Gauge "bytes" []
         "Memory of figures over time."
-        "At most 16 MiB, and the names of figures.";
+        "At most `memory` in `[live]`, and the names of figures.";
     LIVE_TABLE_BYTES = "larder_live_table_bytes" Gauge "bytes" []
         "Memory of the tables of frequent URLs, misses, errors, hosts and parameters."
         "At most 6 MiB. Each table has its share of that.";

@@ -1,4 +1,4 @@
-//! Figures of what is seen: of this moment, over time, what is most frequent, and what requests have in common.
+//! Figures of the live view: of this moment, over time, of frequent keys, and by common properties of requests.
 //!
 //! In: what is asked, as the parameters of a query. Out: JSON. A value that cannot be had is 400, with a sentence that names those that can.
 //! The figures themselves are the watch's. Deliberately absent: what is costly. Each answer is made of what is remembered and counted already.

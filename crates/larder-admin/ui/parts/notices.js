@@ -51,8 +51,9 @@ export function Notices() {
   if (folded > 0)
     notes.push(
       html`<p class="notice">
-        ${counted(folded, 'series')} found no room in <code>[live] memory</code> and ${folded === 1 ? 'is'
-          : 'are'} counted as <code>other</code>. A larger <code>memory</code> keeps ${folded === 1 ? 'it' : 'them'} apart.</p>`,
+        ${counted(folded, 'figure')} found no room in <code>[live] memory</code>: ${folded === 1
+          ? 'it is shown for this moment, and has'
+          : 'they are shown for this moment, and have'} no past. A larger <code>memory</code> has room for more.</p>`,
     );
   if (about?.history === 0)
     notes.push(

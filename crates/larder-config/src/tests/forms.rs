@@ -1,4 +1,4 @@
-//! What is hidden of a config beside the values at their places, and what is not.
+//! Which bytes of a config are hidden beside the values at their places, and which are shown.
 
 use std::time::{Duration, Instant};
 

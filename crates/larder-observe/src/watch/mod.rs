@@ -1,10 +1,10 @@
-//! What is seen of exchanges: figures over time, what is most frequent, the newest samples and events, and those who look at them as they come.
+//! The live view: figures over time, frequent keys, the newest samples and events, and those who look at them as they come.
 //!
 //! In: samples from the [`Tap`], counters once a second, and events from the whole program. Out: figures over time, the newest samples and
 //! events, selected by a filter, and subscriptions that get the rest as it comes.
 //! One place drains the tap, ten times a second, and more often while something asks for every exchange. There, names take the
 //! place of numbers, secrets are hidden and addresses masked, before anything is kept; a worker has no part in it.
-//! What is most frequent is counted there, too.
+//! Frequent keys are counted there, too.
 //! All that is kept is bounded, and all that goes beyond a bound is counted.
 //! Deliberately absent: the address where all this is asked for.
 

@@ -1,7 +1,7 @@
-//! What is most frequent: URLs, misses, errors, unknown hosts and names of parameters, by their rate.
+//! The most frequent URLs, misses, errors, unknown hosts and names of parameters, by their rate.
 //!
 //! In: samples as they are drained, with their weights. Out: the keys with the highest rates, each with the bound of its error and when it was last
-//! seen. Counts decay (forward decay, Cormode et al. 2009): an increment at a time t is weight * 2^((t - landmark) / half-life), so that all counts
+//! seen. Counts decay (forward decay, Cormode et al. 2009). An increment at a time t is weight * 2^((t - landmark) / half-life). So all counts
 //! of one moment can be compared as they are, and nothing is touched as time passes. Before the numbers grow too large, the landmark moves.
 //! A decayed count is a rate: in a steady state it is rate * half-life / ln 2. While a table is young, less than that has gathered, which is
 //! known and corrected.

@@ -1,4 +1,4 @@
-//! What is most frequent, from the tap to the answer: which table a sample is in, its rate, what decays and what is forgotten.
+//! The most frequent keys, from the tap to the answer: which table a sample is in, its rate, decay, and the end of what is old.
 
 use super::*;
 

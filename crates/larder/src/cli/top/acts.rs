@@ -1,6 +1,6 @@
 //! What an action changes.
 //!
-//! In: an action and what is known. Out: what is chosen and shown from now on, and what is to be asked for it. Pure: asking, and leaving the
+//! In: an action and what is known. Out: the choice and the tab from now on, and questions for the admin address. Pure: asking, and leaving the
 //! screen, are for the command. Nothing is purged before the number of responses is on the screen and `y` was pressed.
 
 use larder_observe::filter::Filter;
@@ -140,7 +140,7 @@ impl TopView {
 
     fn ask_to_purge(&mut self) -> Option<TopAsk> {
         let url = match &self.pane {
-            // What is explained is what is meant, whatever has come into the list meanwhile.
+            // The explained URL is meant, also if the list has moved meanwhile.
             TopPane::Text(url, ..) => url.clone(),
             _ => self.chosen()?,
         };

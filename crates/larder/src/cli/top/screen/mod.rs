@@ -1,4 +1,4 @@
-//! The screen: from what is known to what is drawn, and nothing else.
+//! The screen: draws the state of the view, and does nothing else.
 //!
 //! In: the view, and how the terminal shows things. Out: a frame: three lines of head, the tab, a last line with the keys or a sentence, and what lies over
 //! it. A window that is too small is told so. Whatever a peer may have chosen goes through [`look::shown`].
