@@ -15,8 +15,13 @@ THREADS := RUST_TEST_THREADS=$$((2 * $$(nproc)))
 # A release links the jemalloc of the dev build where there is one: the same flags, and two minutes of processor time.
 JEMALLOC = $(addprefix JEMALLOC_OVERRIDE=$(CURDIR)/,$(shell ls -t target/debug/build/tikv-jemalloc-sys-*/out/build/lib/libjemalloc_pic.a 2>/dev/null | head -1))
 
+# Types and lints of the dashboard's scripts.
+UI_LINTS := target/ui-lints/node_modules
+TSC      := node $(UI_LINTS)/typescript/bin/tsc -p tests/ui --pretty false
+ESLINT   := node $(UI_LINTS)/eslint/bin/eslint.js -c tests/ui/eslint.config.js crates/larder-admin/ui
+
 .DEFAULT_GOAL := help
-.PHONY: help demo built units ahead test torture check quick audit fmt reference fuzz-smoke h2spec conformance dialects pages instructions bench realapp
+.PHONY: help demo built units ahead test torture check quick audit fmt reference fuzz-smoke h2spec conformance dialects pages instructions bench realapp screenshots
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 20
@@ -62,7 +67,7 @@ torture: built ## what takes long: 500 kills of a larder with disks, each byte c
 	PROPTEST_CASES=20000 cargo test --workspace --locked --lib
 	$(XTASK) fuzz --seconds $(SECONDS) --kept
 
-check: built ## format, lints, docs, layers, words, sentences, promises, vendored modules, pages, licences
+check: built ## format, lints, docs, layers, words, sentences, promises, vendored modules, scripts of the dashboard, pages, licences
 	$(XTASK) need check
 	cargo fmt --all --check
 	$(XTASK) layers
@@ -74,6 +79,7 @@ check: built ## format, lints, docs, layers, words, sentences, promises, vendore
 	$(XTASK) libraries
 	$(XTASK) promises
 	$(XTASK) ui check
+	@if [ -d $(UI_LINTS) ]; then $(TSC) && $(ESLINT); else echo "skipped: without npm's packages nothing reads the dashboard's scripts"; fi
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked
 	$(SUITES) reference
@@ -118,3 +124,8 @@ bench: ## measure beside the peers; NAME=hit for one of them (bench/README.md li
 realapp: ## larder in front of real applications; NAME=mediawiki for one of them (tests/realapp lists them)
 	cargo build --release --locked -p bench
 	$(BENCH) realapp $(NAME)
+
+screenshots: ## draw the pictures of the documentation anew: eleven minutes of load in front of Chromium
+	$(JEMALLOC) cargo build --release --locked -p larder
+	cargo build --release --locked -p bench
+	$(BENCH) screenshots

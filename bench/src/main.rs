@@ -1,22 +1,25 @@
 //! larder beside its peers, and in front of real applications.
 //!
 //! In: the checkout it was built in, and the name of a measurement or an application. Out: tables and plots below
-//! bench/results, or a closing line for each application; an exit code, 0 where nothing failed.
+//! bench/results, a closing line for each application, or pictures below docs/images; an exit code, 0 where nothing failed.
 //! Deliberately absent: what CI runs. A measurement wants a machine for itself, an application wants its packages.
 #![allow(clippy::disallowed_macros, reason = "a tool may panic where nobody reads what it prints")]
 
+mod browser;
 #[cfg(test)]
 #[path = "../floor/src/connection.rs"]
 mod floor;
 mod measure;
+mod packages;
 mod realapp;
+mod screenshots;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// larder measured and tried out; each command is behind a make target.
+/// larder measured, tried out and drawn; each command is behind a make target.
 #[derive(Parser)]
 #[command(name = "bench")]
 struct Arguments {
@@ -41,6 +44,12 @@ enum Task {
         #[arg(value_parser = realapp::names(), default_value = "all")]
         name: String,
     },
+    /// The pictures of the documentation, drawn anew
+    Screenshots {
+        /// How long the demo gathers figures before
+        #[arg(long, default_value_t = 660)]
+        seconds: u64,
+    },
 }
 
 fn main() -> ExitCode {
@@ -52,6 +61,7 @@ fn main() -> ExitCode {
         Task::Measure { name } => measure::run(&root, &name),
         Task::Pauses => measure::pauses::watch(),
         Task::Realapp { name } => realapp::run(&root, &name),
+        Task::Screenshots { seconds } => screenshots::run(&root, seconds),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -35,7 +35,9 @@ const TOOLS: &[Tool] = &[
     },
     // The dashboard is looked at in it, and checked by axe.
     Tool { program: "chromium", from: From::Apt("chromium"), targets: &["units"] },
-    Tool { program: "npm", from: From::Apt("npm"), targets: &["units"] },
+    Tool { program: "npm", from: From::Apt("npm"), targets: &["check", "units"] },
+    // Types and lints of its scripts.
+    Tool { program: "ui-lints", from: From::Npm("tests/ui"), targets: &["check"] },
     Tool { program: "axe", from: From::Npm("tests/axe"), targets: &["units"] },
     Tool { program: "curl", from: From::Apt("curl"), targets: &["readme"] },
     // libFuzzer is C++.

@@ -5,15 +5,13 @@
 //!
 //! An application is a row of [`APPLICATIONS`] and a module with `run(&Stage) -> Result<String>`, which returns the
 //! versions it ran with. Its data (configuration templates, lists of packages with their versions) lies in
-//! tests/realapp/NAME. What the applications share: [`stage`] starts larder, [`fetch`] asks as a client, [`packages`]
-//! installs Debian's packages, [`python`] the Python packages of a `requirements.txt`, [`node`] the packages of a
-//! `package-lock.json`. [`apache`] runs PHP, [`browser`] draws a page and [`webdriver`] uses one, [`jar`] keeps
+//! tests/realapp/NAME. What the applications share: [`stage`] starts larder, [`fetch`] asks as a client, [`python`]
+//! installs the Python packages of a `requirements.txt`, [`node`] the packages of a `package-lock.json`. [`apache`] runs PHP, [`jar`] keeps
 //! cookies. [`changes`] checks what an application purges, [`recorder`] keeps what it sends for that. Each run has a scratch folder of its own and free ports, and ends what it started.
 
 mod apache;
 mod api;
 mod apt;
-mod browser;
 mod changes;
 mod codings;
 mod django;
@@ -26,7 +24,6 @@ mod mediawiki;
 mod nextjs;
 mod nginx;
 mod node;
-mod packages;
 mod php_sessions;
 mod purge_clients;
 mod pypi;
@@ -41,13 +38,13 @@ mod validator;
 mod verdaccio;
 mod versioned_pages;
 mod video;
-mod webdriver;
 mod wordpress;
 
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
+use crate::packages;
 use harness::built;
 use stage::Stage;
 

@@ -23,7 +23,7 @@ const INSTALL_MAX: Duration = Duration::from_secs(600);
 pub(super) fn application(stage: &Stage<'_>, name: &str) -> Result<PathBuf> {
     for (program, package) in PROGRAMS {
         if !harness::children::on_path(program) {
-            super::packages::install(&[package])?;
+            crate::packages::install(&[package])?;
         }
     }
     let folder = stage.root.join("target/realapp").join(name).join("node");

@@ -12,9 +12,9 @@ use anyhow::{Context, Result, ensure};
 use super::apache::Apache;
 use super::fetch::{Answer, Client};
 use super::jar::{Given, Jar};
-use super::packages;
 use super::random::Random;
 use super::stage::{CARELESS, Larder, Stage};
+use crate::packages;
 use harness::children::run_within;
 
 pub(super) const PACKAGES: &[&str] = &["libapache2-mod-php", "media-types"];

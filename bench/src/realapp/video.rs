@@ -12,11 +12,11 @@ use anyhow::{Result, bail, ensure};
 use serde_json::json;
 
 use super::fetch::Client;
-use super::packages;
 use super::random::Random;
 use super::stage::{Larder, Stage};
 use super::static_files::{Asked, StaticFiles};
-use super::webdriver::Browser;
+use crate::browser::driver::Browser;
+use crate::packages;
 use harness::children::{pause, run_within};
 
 pub(super) const PACKAGES: &[&str] = &["nginx", "ffmpeg", "chromium", "chromium-driver", "fonts-dejavu-core"];

@@ -173,6 +173,9 @@ pub struct TierStats {
     pub max_bytes: u64,
     /// The most bytes it has ever held.
     pub high_water_bytes: u64,
+    /// Of a disk or of files: bytes that wait to be written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queued_bytes: Option<u64>,
     /// What it did not take, by reason; those that occurred.
     pub refused: Counts,
 }
@@ -192,6 +195,8 @@ pub struct OriginStats {
     pub latency: LatencyStats,
     /// Requests that wait for a place among those in flight.
     pub queued: u64,
+    /// Connections that are open, unused ones included.
+    pub connections: u64,
     /// Its servers, one for each address; those that are leaving come last.
     pub servers: Vec<ServerStats>,
 }
@@ -412,6 +417,7 @@ mod tests {
             objects: 2,
             max_bytes: 3,
             high_water_bytes: 2,
+            queued_bytes: None,
             refused: Counts::new(),
         };
         stats.store("default").tiers.push(tier);

@@ -111,7 +111,7 @@ let wanted = null;
 let open = null;
 let waiting = 0;
 
-/** @param {typeof app.link.state} state @param {string} [why] */
+/** @param {'connecting' | 'live' | 'lost' | 'token' | 'hidden'} state @param {string} [why] */
 function linked(state, why = '') {
   if (app.link.state !== state) app.link = { ...app.link, state, since: Date.now(), why };
   else app.link.why = why;

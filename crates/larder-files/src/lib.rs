@@ -113,6 +113,8 @@ pub struct FilesUsage {
     pub max_bytes: u64,
     /// The most that was ever taken at once.
     pub high_water_bytes: u64,
+    /// Bytes of bodies that wait to be written.
+    pub queued_bytes: u64,
     /// Inodes taken.
     pub inodes: u64,
     /// The cap on them.
@@ -411,7 +413,8 @@ impl FileStore {
             ..FilesUsage::default()
         };
         if let Some(in_use) = in_use {
-            let Directory { index, room, is_counted, noted, .. } = &*in_use.shared;
+            let Directory { index, room, is_counted, noted, queue, .. } = &*in_use.shared;
+            usage.queued_bytes = queue.bytes() as u64;
             usage.files = index.files() as u64;
             usage.invalidated = noted.len() as u64;
             (usage.bytes, usage.inodes) = (room.bytes.used(), room.inodes.used());

@@ -17,6 +17,7 @@ pub fn for_each(usage: &FilesUsage, visit: Visit<'_>) {
         "The most bytes that they ever took at once.",
         usage.high_water_bytes,
     );
+    tell("larder_files_queued_bytes", "Bytes of bodies that wait to be written.", usage.queued_bytes);
     tell("larder_files_inodes", "Inodes taken: files and directories.", usage.inodes);
     tell("larder_files_max_inodes", "The most inodes that may be taken.", usage.max_inodes);
     tell(

@@ -79,6 +79,11 @@ impl std::fmt::Debug for FileQueue {
 }
 
 impl FileQueue {
+    /// Bytes of pieces that wait.
+    pub(super) fn bytes(&self) -> usize {
+        self.waiting.lock().bytes
+    }
+
     /// A piece of a body.
     pub(super) fn push_piece(&self, filling: &Arc<Filling>, bytes: Bytes) -> Result<(), Refused> {
         let mut waiting = self.waiting.lock();

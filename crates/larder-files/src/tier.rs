@@ -343,6 +343,7 @@ impl Run for FileStore {
             objects: usage.files,
             max_bytes: usage.max_bytes,
             high_water_bytes: usage.high_water_bytes,
+            queued_bytes: usage.queued_bytes,
             refused: usage.refused_by_reason().collect(),
             for_each: Box::new(move |visit| metrics::for_each(&usage, visit)),
         }]

@@ -140,6 +140,9 @@ families! {
     RULE_ORIGIN_SECONDS = "larder_rule_origin_seconds_total" Counter "seconds" ["site", "rule"]
         "Time from asking an origin to its final head, by rule."
         "Divided by the answers it is the mean time that a hit of the rule saves the origin.";
+    RULE_RECEIVED = "larder_rule_received_bytes_total" Counter "bytes" ["site", "rule"]
+        "Bytes of content that origins sent, by the rule of the request that they were asked for."
+        "Beside `larder_rule_body_bytes_total` it shows what of the origin's traffic the cache saves, rule by rule.";
     LET_GO = "larder_slow_readers_total" Counter "responses" ["outcome"]
         "Responses whose client read a large body so slowly that its store let go of it."
         "`resumed` ones went on from a new fetch of the rest; `cut` ones could not: no strong `ETag`, or an origin that answers no ranges.";

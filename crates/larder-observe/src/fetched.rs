@@ -13,15 +13,15 @@ use http::StatusCode;
 pub struct Fetched {
     /// The origin's name.
     pub origin: Arc<str>,
-    /// The server that answered, as configured; `None` where none did.
+    /// The server that answered, or failed last, as configured; `None` where none was chosen.
     pub server: Option<Arc<str>>,
-    /// How often the request was sent: more than once after a kept connection had closed, or on to another server. 0 where no answer came.
+    /// How often the request was sent: more than once after a kept connection had closed, or on to another server. 0 where it was not sent.
     pub attempts: u32,
     /// Whether a kept connection was used.
     pub is_reused: bool,
     /// From asking to the final head, or to the failure, with the queue and connecting.
     pub took: Duration,
-    /// How long it waited for a place among the requests in flight; zero where no answer came.
+    /// How long it waited for a place among the requests in flight.
     pub queue: Duration,
     /// DNS, TCP and TLS; `None` where a kept connection was used, and where no answer came.
     pub connect: Option<Duration>,

@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -59,6 +60,8 @@ pub(crate) struct RuleCells {
     fragments: OnceLock<Cells>,
     not_stored: OnceLock<Cells>,
     before: OnceLock<Cells>,
+    /// Shared with the exchanges under way, which may end elsewhere.
+    received: OnceLock<Arc<AtomicU64>>,
 }
 
 impl RuleCells {
@@ -68,6 +71,7 @@ impl RuleCells {
             fragments: OnceLock::new(),
             not_stored: OnceLock::new(),
             before: OnceLock::new(),
+            received: OnceLock::new(),
         }
     }
 
@@ -102,6 +106,10 @@ impl RuleCells {
     pub(crate) fn origin_answered(&self, took: Duration) {
         self.counts.add(ANSWERS, 1);
         self.counts.add(ANSWER_MICROS, u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+    }
+
+    pub(crate) fn received(&self) -> Arc<AtomicU64> {
+        Arc::clone(self.received.get_or_init(Arc::default))
     }
 
     /// Place 0 is a hit.
@@ -190,6 +198,8 @@ pub struct RuleSnapshot {
     pub origin_answers: u64,
     /// How long they took together.
     pub origin_time: Duration,
+    /// Bytes of content that origins sent.
+    pub received: u64,
     /// What pages asked for: `hit`, then every forward reason.
     pub fragments: Vec<Count>,
 }
@@ -220,6 +230,10 @@ impl RuleSnapshot {
             before: counts(vocabulary.before.iter().copied(), sum(before, vocabulary.before.len())),
             origin_answers: at(ANSWERS),
             origin_time: Duration::from_micros(at(ANSWER_MICROS)),
+            received: cells
+                .iter()
+                .filter_map(|cells| cells.received.get())
+                .fold(0, |sum, received| sum.wrapping_add(received.load(Ordering::Relaxed))),
             fragments: counts(outcomes, sum(fragments, 1 + forward.len())),
         }
     }
@@ -258,6 +272,7 @@ impl RuleSnapshot {
         self.stored += other.stored;
         self.origin_answers += other.origin_answers;
         self.origin_time += other.origin_time;
+        self.received = self.received.wrapping_add(other.received);
     }
 
     /// Adds the families by rule. What never occurred is left out: there may be a thousand rules.
@@ -280,6 +295,9 @@ impl RuleSnapshot {
         if self.origin_answers > 0 {
             out.family(&family::RULE_ORIGIN_ANSWERS).value(&names, self.origin_answers);
             out.family(&family::RULE_ORIGIN_SECONDS).value(&names, self.origin_time.as_secs_f64());
+        }
+        if self.received > 0 {
+            out.family(&family::RULE_RECEIVED).value(&names, self.received);
         }
     }
 

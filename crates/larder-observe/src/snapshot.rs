@@ -312,6 +312,7 @@ mod tests {
     use super::*;
     use http::{Method, StatusCode};
     use larder_http::fields::cache_status::RequestResult;
+    use std::sync::atomic::Ordering;
     use std::time::Duration;
 
     struct Reason(usize);
@@ -349,6 +350,9 @@ mod tests {
         a.stored(elsewhere);
         b.by_hand(rule);
         b.origin_answered(origin, rule, Duration::from_millis(4));
+        for (worker, rule, bytes) in [(&a, rule, 30), (&b, rule, 4), (&b, elsewhere, 5)] {
+            worker.received_by(rule).unwrap().fetch_add(bytes, Ordering::Relaxed);
+        }
         a.fragment_hits(rule, 3);
         b.fragment_forwarded(rule, &Reason(0));
         a.watch_tasks(|| 7);
@@ -367,6 +371,7 @@ mod tests {
         let rule = &rules[0];
         assert_eq!((rule.requests(), rule.hits(), rule.joined(), rule.asked(), rule.stored), (4, 2, 2, 0, 2));
         assert_eq!((rule.origin_answers, rule.origin_time), (1, Duration::from_millis(4)));
+        assert_eq!(rule.received, 39);
         assert_eq!(rule.bytes.iter().map(|c| c.count).collect::<Vec<_>>(), [200, 0, 0]);
         assert_eq!(snapshot.origins[0].duration.count(), 1);
         assert_eq!(snapshot.latency[0].1.count(), 2);

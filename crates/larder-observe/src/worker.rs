@@ -5,7 +5,8 @@
 //! pointer. Reading is `snapshot`'s affair.
 
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use http::{Method, StatusCode};
@@ -300,6 +301,11 @@ impl WorkerMetrics {
         if let Some(cells) = self.rule(rule) {
             cells.origin_answered(took);
         }
+    }
+
+    /// To what the bytes of content are added that an origin sends for a request of `rule`. `None` for a rule that is not registered.
+    pub fn received_by(&self, rule: RuleId) -> Option<Arc<AtomicU64>> {
+        self.rule(rule).map(RuleCells::received)
     }
 
     /// How to count the tasks alive on this worker's runtime; called at each scrape, from another thread. Only the

@@ -4,6 +4,9 @@
 //! `Cache-Status`, logs and metrics. The text of a peer never appears in a token or a message.
 
 use std::io;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
 
 use http::StatusCode;
 use larder_http::body::BodyError;
@@ -205,6 +208,36 @@ impl OriginError {
             Self::ConnectionLimit | Self::QueueFull | Self::QueueTimeout | Self::NoWebsocket => Fault::Larder,
             _ => Fault::Origin,
         }
+    }
+}
+
+/// An exchange without a final response head, and how far it came.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct OriginFailure {
+    /// Why.
+    #[source]
+    pub error: OriginError,
+    /// The server that was asked or connected to last, as configured; `None` where none was chosen.
+    pub server: Option<Arc<str>>,
+    /// How often the request was sent; 0 where it was not.
+    pub attempts: u32,
+    /// How long it waited for a place among the requests in flight, and for a server to choose.
+    pub queue: Duration,
+}
+
+impl OriginFailure {
+    /// Of a request for which no server was chosen.
+    pub(crate) fn before_all(error: OriginError, queue: Duration) -> Self {
+        Self { error, server: None, attempts: 0, queue }
+    }
+}
+
+impl Deref for OriginFailure {
+    type Target = OriginError;
+
+    fn deref(&self) -> &OriginError {
+        &self.error
     }
 }
 

@@ -1,7 +1,7 @@
 //! An exchange, from its request to the end of its response's body or tunnel.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::counters::{Counters, bump};
 use crate::fleet::{Seat, Ticket};
@@ -12,6 +12,8 @@ pub(crate) struct InFlight {
     counters: Arc<Counters>,
     seat: Option<Seat>,
     ticket: Option<Ticket>,
+    /// Of whoever asked.
+    received: Option<Arc<AtomicU64>>,
 }
 
 impl InFlight {
@@ -19,7 +21,7 @@ impl InFlight {
     pub(crate) fn begin(counters: &Arc<Counters>) -> Self {
         bump(&counters.requests);
         bump(&counters.in_flight);
-        Self { counters: Arc::clone(counters), seat: None, ticket: None }
+        Self { counters: Arc::clone(counters), seat: None, ticket: None, received: None }
     }
 
     /// Counts against the origin's cap from now on, where there is one.
@@ -32,10 +34,18 @@ impl InFlight {
         self.seat = None;
     }
 
+    /// Adds the content that comes to this, too.
+    pub(crate) fn count_at(&mut self, received: Option<Arc<AtomicU64>>) {
+        self.received = received;
+    }
+
     /// So much content came.
     pub(crate) fn received(&self, bytes: usize) {
         if let Some(ticket) = &self.ticket {
             ticket.received(bytes);
+        }
+        if let Some(received) = &self.received {
+            received.fetch_add(bytes as u64, Ordering::Relaxed);
         }
     }
 

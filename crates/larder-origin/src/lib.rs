@@ -56,7 +56,7 @@ mod wire;
 pub use answer::{InterimSink, OriginResponse, Timing};
 pub use connections::Connections;
 pub use counters::Counters;
-pub use error::{Fault, OriginError, SetupError};
+pub use error::{Fault, OriginError, OriginFailure, SetupError};
 pub use exposition::Visit;
 pub use fleet::{
     CheckReport, HEAD_TIMES, NotATag, ServerReport, ServerState, ServerTag, head_time_bound, stable_hash,

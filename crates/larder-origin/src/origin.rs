@@ -1,6 +1,6 @@
 //! One exchange with an origin, from a typed request to a checked response.
 //!
-//! In: an [`OriginRequest`]. Out: an [`OriginResponse`], or an [`OriginError`].
+//! In: an [`OriginRequest`]. Out: an [`OriginResponse`], or an [`OriginFailure`].
 //!
 //! ```text
 //!   build -> queue -> fleet: whom? -> reach (connect, send, final head) -> accept -> body / tunnel
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use crate::accept::accept;
 use crate::answer::OriginResponse;
 use crate::attempt::first_few;
-use crate::error::{OriginError, SetupError};
+use crate::error::{OriginError, OriginFailure, SetupError};
 use crate::fleet::{Chooser, Fleet, Pools, Reach, Ticket};
 use crate::in_flight::InFlight;
 use crate::reach::{Journey, Reached};
@@ -114,7 +114,7 @@ impl Origin {
     pub fn send(
         &self,
         request: OriginRequest,
-    ) -> impl Future<Output = Result<Box<OriginResponse>, OriginError>> + Send {
+    ) -> impl Future<Output = Result<Box<OriginResponse>, OriginFailure>> + Send {
         // Boxed: the future is large, lives inside others, and a request to the origin is rare beside a hit. Made before it is waited
         // for, or the request would be copied into one more future.
         let exchange = Box::pin(self.exchange(request));
@@ -127,7 +127,7 @@ impl Origin {
         }
     }
 
-    async fn exchange(&self, request: OriginRequest) -> Result<Box<OriginResponse>, OriginError> {
+    async fn exchange(&self, request: OriginRequest) -> Result<Box<OriginResponse>, OriginFailure> {
         let mut in_flight = InFlight::begin(&self.resources.counters);
         let settings = self.fleet.settings();
         let begun = Instant::now();
@@ -144,20 +144,26 @@ impl Origin {
             affinity,
             peer,
             progress,
+            received,
         } = request;
-        let mut outgoing =
-            Outgoing::new(method.clone(), &target, &authority, fields, body, (websocket, &trailers))?;
+        in_flight.count_at(received);
+        let unsent = |error| OriginFailure::before_all(error, begun.elapsed());
+        let outgoing =
+            Outgoing::new(method.clone(), &target, &authority, fields, body, (websocket, &trailers));
+        let mut outgoing = outgoing.map_err(unsent)?;
         let asked = Asked { method, websocket, total };
 
         let queue = &self.resources.queue;
-        in_flight.sit(queue.enter(&settings.in_flight, self.fleet.number(), total).await?);
+        let seat = queue.enter(&settings.in_flight, self.fleet.number(), total).await;
+        in_flight.sit(seat.map_err(unsent)?);
         let ready = self.fleet.ready();
-        match total {
-            None => ready.await?,
+        let ready = match total {
+            None => ready.await,
             Some(total) => {
-                tokio::time::timeout_at(total, ready).await.map_err(|_| OriginError::TotalTimeout)??;
+                tokio::time::timeout_at(total, ready).await.unwrap_or(Err(OriginError::TotalTimeout))
             }
-        }
+        };
+        ready.map_err(unsent)?;
 
         if let Some(progress) = &progress {
             progress.sit();
@@ -174,10 +180,12 @@ impl Origin {
             begun,
             queued: begun.elapsed(),
             attempts: 0,
+            server: None,
             tried: Vec::new(),
             has_moved: false,
         };
-        let mut ticket = self.fleet.assign(&self.chooser, &affinity, &[], Reach::Anybody)?;
+        let first = self.fleet.assign(&self.chooser, &affinity, &[], Reach::Anybody);
+        let mut ticket = first.map_err(unsent)?;
         let retry = settings.retry.as_ref().filter(|_| is_idempotent(&asked.method) && !websocket);
         if let Some(retry) = &settings.retry {
             self.resources.budget.earn(retry.budget_percent);
@@ -199,8 +207,8 @@ impl Origin {
             match (other, outcome) {
                 (None, Ok(reached)) => break reached,
                 // Its content could not be read either.
-                (None, Err(OriginError::TotalTimeout)) => return Err(OriginError::TotalTimeout),
-                (None, Err(error)) => break fallback.ok_or(error)?,
+                (None, Err(error @ OriginError::TotalTimeout)) => return Err(journey.failed(error)),
+                (None, Err(error)) => break fallback.ok_or_else(|| journey.failed(error))?,
                 (Some((elsewhere, spare)), outcome) => {
                     fallback = outcome.ok().or(fallback);
                     retries -= 1;
@@ -208,7 +216,7 @@ impl Origin {
                 }
             }
         };
-        accept(reached, &asked, settings, in_flight).await
+        accept(reached, &asked, settings, in_flight).await.map_err(|error| journey.failed(error))
     }
 
     /// Another server for a request that failed, where there is one that can be asked and the budget allows it.

@@ -26,7 +26,7 @@ use larder_http::message::Peer;
 
 use crate::answer::{InterimSink, Timing};
 use crate::attempt::{Answered, Failed, attempt};
-use crate::error::{Fault, OriginError, is_our_own};
+use crate::error::{Fault, OriginError, OriginFailure, is_our_own};
 use crate::fleet::{Chooser, Fleet, Pools, Reach, Ticket};
 use crate::lease::Lease;
 use crate::progress::Progress;
@@ -73,6 +73,8 @@ pub(crate) struct Journey<'a> {
     pub(crate) queued: Duration,
     /// How often it was sent.
     pub(crate) attempts: u32,
+    /// The one that it met last.
+    pub(crate) server: Option<Arc<str>>,
     /// Endpoints that were asked or could not be connected to.
     pub(crate) tried: Vec<u64>,
     /// Whether connecting has moved on to another server already.
@@ -80,6 +82,16 @@ pub(crate) struct Journey<'a> {
 }
 
 impl Journey<'_> {
+    /// How far it came, where nobody answered.
+    pub(crate) fn failed(&self, error: OriginError) -> OriginFailure {
+        OriginFailure { error, server: self.server.clone(), attempts: self.attempts, queue: self.queued }
+    }
+
+    fn meet(&mut self, ticket: &Ticket) {
+        self.tried.push(ticket.endpoint().id());
+        self.server = Some(Arc::clone(ticket.endpoint().server_name()));
+    }
+
     /// Sends `outgoing` to the ticket's endpoint, or to somebody else where connecting fails.
     ///
     /// # Cancel safety
@@ -104,7 +116,7 @@ impl Journey<'_> {
                     lease
                 }
             };
-            self.tried.push(ticket.endpoint().id());
+            self.meet(&ticket);
             // Also one that somebody else opened meanwhile.
             let is_reused = lease.is_reused;
             let connect = (!is_reused).then(|| begun.elapsed());
@@ -186,7 +198,7 @@ impl Journey<'_> {
         let connect = self.fleet.settings().timeouts.connect;
         let limit = Instant::now() + connect;
         let limit = self.asked.total.map_or(limit, |total| total.min(limit));
-        self.tried.push(ticket.endpoint().id());
+        self.meet(&ticket);
         let mut siblings = self.fleet.siblings(&ticket, &self.tried);
         siblings.truncate(ADDRESSES_MAX - 1);
         let mut siblings = siblings.into_iter();
@@ -204,7 +216,7 @@ impl Journey<'_> {
             let Some(mut current) = next else {
                 return Err(last_error);
             };
-            self.tried.push(current.endpoint().id());
+            self.meet(&current);
             let begun = Instant::now();
             let share = share(limit.saturating_duration_since(begun), siblings.len(), silent);
             let error = match self.open(&current, wanted, begun + share).await {

@@ -6,6 +6,7 @@
 //! Deliberately absent: Expect. The listener answers it; the origin would only make the upload wait twice.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use http::header::{self, HeaderValue};
 use http::uri::{PathAndQuery, Uri};
@@ -48,6 +49,8 @@ pub struct OriginRequest {
     pub peer: Option<Peer>,
     /// Is told how far the request has come.
     pub progress: Option<Arc<Progress>>,
+    /// To this the bytes of content that come are added, as they come.
+    pub received: Option<Arc<AtomicU64>>,
 }
 
 /// Which server a request should meet, where that server can be asked.

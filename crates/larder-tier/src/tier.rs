@@ -392,6 +392,8 @@ pub struct DirectoryFigures {
     pub max_bytes: u64,
     /// The most bytes that were ever taken at once.
     pub high_water_bytes: u64,
+    /// Bytes that wait to be written.
+    pub queued_bytes: u64,
     /// What was not taken, by reason.
     pub refused: Vec<(&'static str, u64)>,
     /// All figures, for metrics.

@@ -9,10 +9,6 @@
 
 mod ab;
 mod forms;
-// The other real application's installer, which its crate does not export.
-#[path = "../../realapp/packages.rs"]
-#[expect(clippy::duplicate_mod, reason = "two crates, one installer")]
-mod packages;
 mod safety;
 pub(crate) mod site;
 mod visitor;
@@ -29,6 +25,7 @@ use serde_json::{Value, json};
 
 use super::contender::{self, Contender, SERVER_CORE, Setup, build_larder, cores, pinned};
 use super::report::{Report, round};
+use crate::packages;
 use ab::Measured;
 use harness::children::free_port;
 use safety::Safety;

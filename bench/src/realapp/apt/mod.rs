@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::packages;
 use super::stage::{Larder, Stage};
 use super::static_files::{Asked, StaticFiles};
+use crate::packages;
 use harness::children::run_within;
 use repository::Repository;
 

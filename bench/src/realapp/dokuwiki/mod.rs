@@ -13,9 +13,9 @@ use anyhow::{Context, Result, ensure};
 
 use super::fetch::{Answer, Client};
 use super::jar::{Given, Jar};
-use super::packages;
 use super::stage::{CARELESS, Larder, Stage};
-use super::webdriver::Browser;
+use crate::browser::driver::Browser;
+use crate::packages;
 use site::{NAME, PAGES, PASSWORD, USER};
 
 pub(super) use site::PACKAGES;

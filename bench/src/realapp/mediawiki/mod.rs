@@ -16,7 +16,9 @@ use anyhow::{Context, Result, bail, ensure};
 use super::fetch::{Answer, Client, MadeAnew};
 use super::recorder::Recorder;
 use super::stage::{Larder, Stage};
-use super::{browser, packages};
+use crate::browser::dashboard;
+use crate::browser::driver::Browser;
+use crate::{browser, packages};
 use harness::children::free_port;
 use wiki::Wiki;
 
@@ -82,6 +84,10 @@ pub(super) fn run(stage: &Stage<'_>) -> Result<String> {
         "Chromium drew the start page: {all} requests, {} hits; tests/realapp/mediawiki/screenshot.png",
         count("hit")
     );
+    let visitor = Browser::start(stage.work, "dashboard")?;
+    dashboard::draw(&visitor, larder.admin, "", &stage.data.join("dashboard.png"))?;
+    println!("and larder's own page about all of it: tests/realapp/mediawiki/dashboard.png");
+    drop(visitor);
 
     wiki.still_runs()?;
     larder.still_runs()?;

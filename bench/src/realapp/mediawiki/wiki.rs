@@ -32,6 +32,7 @@ pub(in crate::realapp) const PACKAGES: &[&str] = &[
     "php-curl",
     "media-types",
     "chromium",
+    "chromium-driver",
     "fonts-dejavu-core",
     "curl",
 ];

@@ -12,10 +12,10 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::codings::Taker;
 use super::fetch::Client;
-use super::packages;
 use super::random::Random;
 use super::stage::{Larder, Stage};
 use super::tally::Tally;
+use crate::packages;
 use site::{BIG, HUGE, PAGES, Site};
 
 pub(super) const PACKAGES: &[&str] = &["nginx-light"];

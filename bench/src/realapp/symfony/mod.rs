@@ -15,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 use super::fetch::{Answer, Client};
 use super::random::Random;
 use super::stage::{CARELESS, Larder, Stage};
-use super::{browser, packages};
+use crate::{browser, packages};
 use shop::{MADE_ANEW, PAGES, Shop, VISITORS};
 
 pub(super) const PACKAGES: &[&str] = &[

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, ensure};
 use super::apache::Apache;
 use super::fetch::{Answer, Client};
 use super::stage::{Larder, Stage};
-use super::{browser, packages};
+use crate::{browser, packages};
 use differences::Differences;
 use harness::children::free_port;
 

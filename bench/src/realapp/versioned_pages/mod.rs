@@ -9,9 +9,9 @@ mod system;
 
 use anyhow::{Context, Result};
 
-use super::packages;
 use super::random::Random;
 use super::stage::Stage;
+use crate::packages;
 use steps::Walk;
 use system::{By, Rule, System};
 

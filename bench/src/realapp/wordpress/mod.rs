@@ -15,10 +15,10 @@ use anyhow::{Context, Result, ensure};
 
 use super::changes::Changes;
 use super::fetch::{Client, MadeAnew};
-use super::packages;
 use super::recorder::Recorder;
 use super::stage::{Larder, Stage};
 use crate::measure::wordpress::site::Site;
+use crate::packages;
 use editor::Editor;
 use harness::children::free_port;
 

@@ -29,6 +29,8 @@ pub struct RuleStats {
     pub stored: u64,
     /// Responses that were not, by reason; those that occurred.
     pub not_stored: Counts,
+    /// Bytes of content that origins sent.
+    pub received_bytes: u64,
     /// Final heads of origins.
     pub origin_answers: u64,
     /// The mean time until them, in seconds.
@@ -60,6 +62,7 @@ impl From<&RuleSnapshot> for RuleStats {
             body_bytes: occurred(&rule.bytes),
             stored: rule.stored,
             not_stored: occurred(&rule.not_stored),
+            received_bytes: rule.received,
             origin_answers: answers,
             origin_mean: (answers > 0).then(|| rule.origin_time.as_secs_f64() / answers as f64),
         }

@@ -47,6 +47,7 @@ function Origin({ origin, past }) {
       ['bytes', fact(byteRate(of('bytes')), byteRate(old('bytes')))],
       ['in flight now', count(origin.in_flight)],
       ['queued now', count(origin.queued)],
+      ['connections now', count(origin.connections)],
       ['most in flight', count(Math.max(0, ...list('in_flight').map(Number)))],
     ]} />
     <${Servers} origin=${origin} past=${past} />

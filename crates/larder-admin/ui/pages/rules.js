@@ -83,6 +83,7 @@ export function Rules() {
       line_before: app.compare && past.before ? ratios(past.before, scope) : [],
       store: minute[`${scope}bytes_store`] ?? 0,
       origin: minute[`${scope}bytes_origin`] ?? 0,
+      fetched: minute[`${scope}bytes_in`] ?? 0,
       saved: each === null ? null : (fresh.all - fresh.asked) * each,
     };
   });
@@ -126,6 +127,7 @@ export function Rules() {
     },
     { key: 'store', name: 'from store', number: true, cell: (/** @type {any} */ row) => byteRate(row.store) },
     { key: 'origin', name: 'from origin', number: true, cell: (/** @type {any} */ row) => byteRate(row.origin) },
+    { key: 'fetched', name: 'fetched', number: true, cell: (/** @type {any} */ row) => byteRate(row.fetched) },
     { key: 'each', name: 'origin time', number: true, cell: (/** @type {any} */ row) => seconds(row.each) },
     {
       key: 'saved',

@@ -3,7 +3,7 @@
 // In: figures of this moment, series of stores and tiers, a page of what is stored. Out: for each store its tiers with their
 // caps, fill and hits over time, evictions, refusals, servers; then its responses, largest first.
 
-import { useEffect, useState } from '../vendor/preact-hooks.js';
+import { useState } from '../vendor/preact-hooks.js';
 import { html } from '../vendor/htm-preact.js';
 import { get } from '../api.js';
 import { bytes, clock, count, moment, percent, rate, shown, span } from '../format.js';
@@ -52,6 +52,12 @@ function Tiers({ store }) {
       name: 'mean size',
       number: true,
       cell: (/** @type {any} */ tier) => bytes(tier.objects ? tier.bytes / tier.objects : null),
+    },
+    {
+      key: 'queued',
+      name: 'waits to be written',
+      number: true,
+      cell: (/** @type {any} */ tier) => bytes(tier.queued_bytes ?? null),
     },
     {
       key: 'refused',

@@ -361,6 +361,7 @@ impl Run for Disks {
             objects: usage.objects,
             max_bytes: usage.max_bytes,
             high_water_bytes: usage.high_water_bytes,
+            queued_bytes: usage.queued_bytes,
             refused: usage.refused.by_reason().collect(),
             for_each: Box::new(move |visit| metrics::for_each(&usage, visit)),
         };

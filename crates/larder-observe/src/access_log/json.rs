@@ -190,10 +190,10 @@ fields! {
         "larder.origin.status_code", "number", "What it answered." => |r, s| {
             s.status(r.cache_status.and_then(|said| said.forward_status))
         };
-        "larder.origin.server", "string", "Which of its servers answered, as configured." => |r, s| {
+        "larder.origin.server", "string", "Which of its servers answered, or failed last, as configured." => |r, s| {
             s.text(r.fetched.and_then(|fetched| fetched.server.as_deref()).unwrap_or_default().as_bytes())
         };
-        "larder.origin.attempts", "number", "How often the request was sent until that server answered." => |r, s| {
+        "larder.origin.attempts", "number", "How often the request was sent, to any server; absent where it was not sent." => |r, s| {
             if let Some(fetched) = r.fetched.filter(|fetched| fetched.attempts > 0) {
                 s.integer(fetched.attempts.into());
             }

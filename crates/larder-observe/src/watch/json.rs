@@ -60,7 +60,7 @@ keys! {
     "time", "number, seconds", "From the request's head to the end of the response.", |s, m| m.time(s.time(TimeField::Whole));
     "wait", "number, seconds", "How long the request waited for the fetch of another one.", |s, m| m.time(s.time(TimeField::Wait));
     "origin", "string", "The name of the origin that was asked.", |s, m| m.field(s, TextField::Origin);
-    "server", "string", "The server of the origin that answered, as configured.", |s, m| m.field(s, TextField::Server);
+    "server", "string", "The server of the origin that answered, or failed last, as configured.", |s, m| m.field(s, TextField::Server);
     "attempts", "number", "How many times a server of the origin was asked.", |s, m| m.number(s.number(NumberField::Attempts));
     "reused", "boolean", "Whether a kept connection to the server was used.", |s, m| m.flag(fetched(s).map(|f| f.is_reused));
     "queue", "number, seconds", "How long the fetch stood in the queue of the origin.", |s, m| m.time(s.time(TimeField::Queue));

@@ -22,6 +22,15 @@ pub fn http(port: u16) -> ServerAddress {
     ServerAddress::Http { host: "127.0.0.1".into(), port }
 }
 
+/// A port that nobody listens on: bound, never listened.
+pub fn dead_port() -> (socket2::Socket, u16) {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    let any: std::net::SocketAddr = "127.0.0.1:0".parse().unwrap();
+    socket.bind(&any.into()).unwrap();
+    let port = socket.local_addr().unwrap().as_socket().unwrap().port();
+    (socket, port)
+}
+
 /// A server whose connections `open` makes those of `origin`.
 pub async fn before<S, F>(
     origin: &Origin,

@@ -283,7 +283,7 @@ async fn uploads_keep_to_the_window_and_a_broken_one_is_never_whole() {
         }
         drop(sender);
         let error = larder.origin.send(request(Method::PUT, "/", body)).await.unwrap_err();
-        assert!(matches!(error, OriginError::ClientBody(_)), "{error:?}");
+        assert!(matches!(error.error, OriginError::ClientBody(_)), "{error:?}");
     }
     peer.stage.until(|stage| stage.notes().len() == 3).await;
     assert_eq!(peer.stage.notes(), ["300000 bytes", "reset CANCEL", "reset CANCEL"]);

@@ -8,7 +8,7 @@ use crate::sockets::contents::read;
 use crate::sockets::origins::address;
 use crate::sockets::patience::PATIENCE;
 use crate::{
-    Affinity, Origin, OriginError, OriginRequest, OriginSettings, OriginState, ServerAddress, ServerState,
+    Affinity, Origin, OriginFailure, OriginRequest, OriginSettings, OriginState, ServerAddress, ServerState,
 };
 use bytes::Bytes;
 use http::{HeaderMap, Method};
@@ -50,7 +50,7 @@ impl Larder {
     }
 
     /// The content of an answer to `request`.
-    pub async fn text(&self, request: OriginRequest) -> Result<String, OriginError> {
+    pub async fn text(&self, request: OriginRequest) -> Result<String, OriginFailure> {
         let response = self.origin.send(request).await?;
         let (content, outcome) = read(response.body).await;
         outcome.unwrap();
@@ -128,6 +128,7 @@ pub fn request(method: Method, target: &'static str, body: Body) -> OriginReques
         affinity: Affinity::default(),
         peer: None,
         progress: None,
+        received: None,
     }
 }
 

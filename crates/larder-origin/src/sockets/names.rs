@@ -7,7 +7,7 @@ use crate::sockets::larder::{Larder, get, metric};
 use crate::sockets::nameserver::{A, AAAA, Data, NameServer, Reply, SERVFAIL, SRV};
 use crate::sockets::patience::within;
 use crate::sockets::replica::{Mood, Replica, replicas};
-use crate::{OriginError, OriginSettings, ResolveSettings, ServerAddress, ServerState};
+use crate::{OriginFailure, OriginSettings, ResolveSettings, ServerAddress, ServerState};
 use tokio::task::JoinSet;
 
 const SERVICE: &str = "_web._tcp.app.example";
@@ -35,7 +35,7 @@ fn untended(
 }
 
 /// The name of the server that answers.
-async fn text(larder: &Larder) -> Result<String, OriginError> {
+async fn text(larder: &Larder) -> Result<String, OriginFailure> {
     let response = larder.origin.send(get("/")).await?;
     Ok(String::from_utf8(read(response.body).await.0).unwrap())
 }

@@ -1,13 +1,17 @@
 //! When a request that some of was sent goes to another server, and when it must not.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::sockets::contents::{piecemeal, read};
+use crate::sockets::front;
 use crate::sockets::larder::{Larder, get, metric, request};
 use crate::sockets::replica::{Mood, Replica, replicas};
-use crate::{Ejection, OriginSettings, Retry};
+use crate::{Ejection, OriginRequest, OriginSettings, Retry};
 use bytes::Bytes;
 use http::Method;
+use http_body_util::BodyExt as _;
 use larder_http::body::Body;
 
 /// Nobody is ejected, so that the first server is asked again and again.
@@ -160,4 +164,41 @@ async fn an_answer_is_better_than_none_from_the_next_server() {
         assert_eq!(read(response.body).await, (b"a".to_vec(), Ok(())), "{mood:?}");
         larder.ends_without_leaks().await;
     }
+}
+
+#[tokio::test]
+async fn a_failure_tells_which_server_was_asked_last_and_how_often() {
+    let all = replicas::<2>();
+    all.iter().for_each(|replica| replica.becomes(Mood::Closes));
+    for (retry, attempts, last) in [(None, 1, 0), (Some(Retry::default()), 2, 1)] {
+        let larder = Larder::with(settings(&all, retry));
+        let failure = larder.origin.send(get("/")).await.unwrap_err();
+        let expected = (attempts, Some(all[last].address().to_string()));
+        assert_eq!((failure.attempts, failure.server.as_deref().map(str::to_owned)), expected, "{failure:?}");
+        larder.ends_without_leaks().await;
+    }
+    let (_bound, port) = front::dead_port();
+    let nobody = front::http(port);
+    let larder = Larder::with(OriginSettings::new("app", vec![nobody.clone()]));
+    let failure = larder.origin.send(get("/")).await.unwrap_err();
+    assert_eq!((failure.token(), failure.attempts), ("connect-refused", 0));
+    assert_eq!(failure.server.as_deref(), Some(&*nobody.to_string()));
+}
+
+#[tokio::test]
+async fn content_is_counted_for_who_asked_also_where_it_is_given_up() {
+    let all = replicas::<1>();
+    let larder = Larder::with(settings(&all, None));
+    let received = Arc::new(AtomicU64::new(0));
+    let asked = |path| OriginRequest { received: Some(Arc::clone(&received)), ..get(path) };
+    let response = larder.origin.send(asked("/")).await.unwrap();
+    assert_eq!(read(response.body).await.0, b"a");
+    assert_eq!(received.load(Ordering::Relaxed), 1);
+    all[0].becomes(Mood::Endless);
+    let response = larder.origin.send(asked("/")).await.unwrap();
+    let Body::Stream { mut stream, .. } = response.body else { panic!("its content never ends") };
+    let first = stream.frame().await.unwrap().unwrap().into_data().unwrap();
+    drop(stream);
+    assert_eq!(received.load(Ordering::Relaxed), 1 + first.len() as u64);
+    larder.ends_without_leaks().await;
 }

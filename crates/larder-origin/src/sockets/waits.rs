@@ -16,15 +16,6 @@ use larder_testkit::origin::Answer;
 
 const SHORT: Duration = Duration::from_millis(60);
 
-/// A port that nobody listens on: bound, never listened.
-fn dead_port() -> (socket2::Socket, u16) {
-    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-    let any: std::net::SocketAddr = "127.0.0.1:0".parse().unwrap();
-    socket.bind(&any.into()).unwrap();
-    let port = socket.local_addr().unwrap().as_socket().unwrap().port();
-    (socket, port)
-}
-
 #[tokio::test]
 async fn a_silent_origin_is_late() {
     for sent in ["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 102 Processing\r\n\r\n"] {
@@ -77,7 +68,7 @@ async fn a_slow_reader_is_not_a_slow_origin() {
 
 #[tokio::test]
 async fn a_dead_origin_says_how_it_is_dead() {
-    let (_bound, port) = dead_port();
+    let (_bound, port) = front::dead_port();
     let missing = ServerAddress::Unix("/nonexistent/larder.sock".into());
     let nowhere = ServerAddress::Http { host: "larder-test.invalid".into(), port: 80 };
     for (address, token) in
@@ -129,7 +120,7 @@ async fn servers_take_turns_and_a_dead_one_is_passed_over() {
     }
     assert_eq!((one.log().connections(), two.log().connections()), (1, 1));
 
-    let (_bound, port) = dead_port();
+    let (_bound, port) = front::dead_port();
     let live = in_turn([fine("live")]);
     let settings = OriginSettings::new("app", vec![front::http(port), address(&live)]);
     let origin = Origin::new(Arc::new(settings), OriginState::new()).unwrap();

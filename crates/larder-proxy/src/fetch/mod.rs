@@ -135,6 +135,7 @@ pub(crate) fn outgoing(
         affinity,
         peer: hop.is_waiting.then_some(hop.peer),
         progress: None,
+        received: None,
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use larder_cache::ExchangeTimes;
 use larder_http::fields::content_type;
 use larder_observe::{Fetched, RuleId};
-use larder_origin::{OriginRequest, OriginResponse, Progress};
+use larder_origin::{OriginFailure, OriginRequest, OriginResponse, Progress};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -36,6 +36,7 @@ pub(crate) fn ask(
     request: OriginRequest,
 ) -> impl Future<Output = OriginReply> + Send {
     // Sites name origins of their own plan.
+    let request = OriginRequest { received: worker.metrics.received_by(rule), ..request };
     let asked = worker_plan.origin(origin).map(|(choice, origin)| (choice, origin.send(request)));
     async move {
         let Some((choice, sent)) = asked else {
@@ -60,7 +61,7 @@ pub(crate) fn ask(
                     dead: error.is_dead(),
                     queued: error.retry_after().is_some(),
                 };
-                (failed(choice, failure, begun.elapsed()), Err(failure))
+                (failed(choice, error, begun.elapsed()), Err(failure))
             }
         };
         OriginReply { fetched: Some(Arc::new(fetched)), answer }
@@ -84,18 +85,18 @@ fn told(choice: &OriginChoice, answer: &OriginResponse, took: Duration) -> Fetch
 }
 
 /// How it went where none came.
-fn failed(choice: &OriginChoice, failure: Failure, took: Duration) -> Fetched {
+fn failed(choice: &OriginChoice, failure: OriginFailure, took: Duration) -> Fetched {
     Fetched {
         origin: Arc::clone(&choice.name),
-        server: None,
-        attempts: 0,
+        error: Some(failure.token()),
+        server: failure.server,
+        attempts: failure.attempts,
         is_reused: false,
         took,
-        queue: Duration::ZERO,
+        queue: failure.queue,
         connect: None,
         first_byte: None,
         status: None,
-        error: Some(failure.detail),
     }
 }
 

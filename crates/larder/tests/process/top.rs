@@ -4,6 +4,7 @@
 
 use std::os::fd::OwnedFd;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use larder_testkit::client::Request;
 use larder_testkit::origin::{Answer, Origin};
@@ -11,7 +12,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 
 use crate::process::log::{open_stream, stream};
 use crate::support::{
-    Process, Signal, answer_of, asking, cacheable, config, connect, script, until, with_admin, written,
+    BOUND, Process, Signal, answer_of, asking, cacheable, config, connect, script, until, with_admin, written,
 };
 
 /// A shell on a terminal of 80 x 24.
@@ -60,11 +61,15 @@ impl Tmux {
     }
 
     async fn shows(&self, what: &[&str]) {
-        until(&format!("{what:?} is on the screen:\n{}", self.screen()), async || {
+        let started = Instant::now();
+        loop {
             let screen = self.screen();
-            what.iter().all(|what| screen.contains(what))
-        })
-        .await;
+            if what.iter().all(|what| screen.contains(what)) {
+                return;
+            }
+            assert!(started.elapsed() < BOUND, "waited too long until {what:?} is on the screen:\n{screen}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 
     async fn shows_no(&self, what: &str) {
@@ -126,7 +131,7 @@ impl Load {
                         return;
                     }
                 }
-                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                tokio::time::sleep(Duration::from_millis(20)).await;
             }
         }))
     }

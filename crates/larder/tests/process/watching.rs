@@ -213,9 +213,12 @@ async fn figures_over_time_add_up_to_what_was_asked_and_to_what_the_origin_count
         origin.log().count()
     );
     let (_, rules) = json(&larder, "/api/v1/series?names=rule:*&step=1").await;
-    let rules = rules["values"].as_object().unwrap().iter();
-    let of_memory = rules.filter(|(name, _)| name.ends_with(":(site):result.memory"));
-    let memory: f64 = of_memory.flat_map(|(_, all)| all.as_array().unwrap()).filter_map(Value::as_f64).sum();
+    let of_rule = |measure: &str| -> f64 {
+        let all = rules["values"].as_object().unwrap().iter();
+        let of_it = all.filter(|(name, _)| name.ends_with(&format!(":(site):{measure}")));
+        of_it.flat_map(|(_, all)| all.as_array().unwrap()).filter_map(Value::as_f64).sum()
+    };
+    let memory = of_rule("result.memory");
     let of_all = sum(&larder, "result.memory").await;
     assert!((of_all - 19.0).abs() < 0.01 && (memory - of_all).abs() < 0.01, "{of_all}, by rule {memory}");
     // Ticks and the series are the same figures.
@@ -234,6 +237,8 @@ async fn figures_over_time_add_up_to_what_was_asked_and_to_what_the_origin_count
     assert!(server["p50"].as_f64().is_some_and(|p50| p50 > 0.0) && server["check"].is_null(), "{server}");
     let received = sum(&larder, "bytes_in").await;
     assert!((received - 1200.0).abs() < 1.0, "{received}");
+    assert_eq!(now["stats"]["rules"][0]["received_bytes"], 1200, "{now}");
+    assert!((of_rule("bytes_in") - 1200.0).abs() < 1.0, "{rules}");
     let (_, heat) = json(&larder, "/api/v1/latency?of=all&step=1").await;
     let points = heat["counts"].as_array().unwrap().iter().filter_map(Value::as_array).flatten();
     let counted: f64 = points.filter_map(Value::as_f64).sum();

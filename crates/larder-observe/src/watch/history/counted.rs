@@ -154,6 +154,9 @@ fn tell_rule(scope: &[&str], rule: &RuleSnapshot, before: Option<&RuleSnapshot>,
     tell("origin_answers", None, answers);
     tell("origin_seconds", None, seconds);
     reading.more(&SeriesName::of_all("bytes_out"), bytes as f64);
+    // The sum over all of them is that of the origins, which know tunnels and checks, too.
+    let received = rule.received.wrapping_sub(before.map_or(0, |before| before.received));
+    reading.more(&SeriesName::of(scope, "bytes_in"), received as f64);
 }
 
 fn answered(rule: &RuleSnapshot, before: Option<&RuleSnapshot>) -> (f64, f64) {

@@ -65,6 +65,7 @@ figures! {
     ["rule", "SITE", "RULE"] "bytes_store" "bytes per second" "Bytes of its bodies that came from a store.";
     ["rule", "SITE", "RULE"] "bytes_origin" "bytes per second" "Bytes of its bodies that came from an origin.";
     ["rule", "SITE", "RULE"] "bytes_own" "bytes per second" "Bytes of its bodies that are larder's own.";
+    ["rule", "SITE", "RULE"] "bytes_in" "bytes per second" "Bytes of content that origins sent for it.";
     ["rule", "SITE", "RULE"] "origin_answers" "responses per second" "Final heads of origins for it.";
     ["rule", "SITE", "RULE"] "origin_seconds" "seconds per second" "How long they took together.";
     ["store", "NAME"] "lookups" "requests per second" "Look-ups in a store.";
@@ -78,6 +79,7 @@ figures! {
     ["store", "NAME"] "objects" "responses" "Responses in its memory.";
     ["tier", "STORE", "DIRECTORY"] "bytes" "bytes" "Bytes on a disk, or in a directory of files.";
     ["tier", "STORE", "DIRECTORY"] "objects" "responses" "Responses there.";
+    ["tier", "STORE", "DIRECTORY"] "queued" "bytes" "Bytes that wait to be written there.";
     ["tier", "STORE", "DIRECTORY"] "refused" . "REASON" "responses per second" "Responses that were not taken there, by reason.";
     ["origin", "NAME"] "requests" "fetches per second" "Fetches that ended with a final head or a failure.";
     ["origin", "NAME"] "answers" "fetches per second" "Those with a final head.";
@@ -87,6 +89,7 @@ figures! {
     ["origin", "NAME"] "bytes" "bytes per second" "Bytes of content that it sent.";
     ["origin", "NAME"] "in_flight" "requests" "Requests whose response has not ended.";
     ["origin", "NAME"] "queued" "requests" "Requests that wait for a place among those in flight.";
+    ["origin", "NAME"] "connections" "connections" "Connections that are open, unused ones included.";
     ["origin", "NAME"] "p50" "seconds" "Median time to the final head. Over more than a second, the mean of the seconds' medians.";
     ["origin", "NAME"] "p99" "seconds" "The same for the 99th percentile.";
     ["server", "ORIGIN", "ADDRESS"] "requests" "requests per second" "Requests that one address of a server was given.";

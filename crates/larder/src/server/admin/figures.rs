@@ -55,6 +55,7 @@ impl Insight {
                 let scope = ["tier", name.as_str(), &*path];
                 reading.level(&SeriesName::of(&scope, "bytes"), figures.bytes as f64);
                 reading.level(&SeriesName::of(&scope, "objects"), figures.objects as f64);
+                reading.level(&SeriesName::of(&scope, "queued"), figures.queued_bytes as f64);
                 for (word, count) in figures.refused {
                     reading.total(&SeriesName::of(&scope, "refused").word(word), count);
                 }
@@ -75,6 +76,7 @@ impl Insight {
             reading.level(&of("in_flight"), state.counters().in_flight() as f64);
             state.for_each(&mut |family, _, labels, value| match family {
                 "larder_origin_queue_length" => reading.level(&of("queued"), value as f64),
+                "larder_origin_connections" => reading.level(&of("connections"), value as f64),
                 "larder_origin_errors_total" => {
                     let mut tokens = OriginError::TOKENS.iter().copied();
                     let Some(word) = tokens.find(|&token| labels.contains(&("reason", token))) else {

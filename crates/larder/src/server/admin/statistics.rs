@@ -50,6 +50,7 @@ impl Insight {
                 objects: usage.objects,
                 max_bytes: usage.max_bytes,
                 high_water_bytes: usage.high_water_bytes,
+                queued_bytes: None,
                 refused: occurred([("no-room", usage.refused)]),
             }];
             for figures in store.figures() {
@@ -61,6 +62,7 @@ impl Insight {
                     objects: figures.objects,
                     max_bytes: figures.max_bytes,
                     high_water_bytes: figures.high_water_bytes,
+                    queued_bytes: Some(figures.queued_bytes),
                     refused: occurred(figures.refused),
                 });
             }
@@ -86,8 +88,10 @@ impl Insight {
                     let reason = tokens.find(|&token| labels.contains(&("reason", token)));
                     shown.failures.extend(reason.map(|reason| (reason, value)));
                 }
-                if name == "larder_origin_queue_length" {
-                    shown.queued = value;
+                match name {
+                    "larder_origin_queue_length" => shown.queued = value,
+                    "larder_origin_connections" => shown.connections = value,
+                    _ => {}
                 }
             });
             shown.failed = shown.failures.values().sum();

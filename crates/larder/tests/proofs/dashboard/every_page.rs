@@ -87,8 +87,10 @@ async fn faults(page: &Page<'_>, has_axe: bool, is_dark: bool) -> Vec<String> {
     faults
 }
 
-/// Marks every element that Tab should reach. Of the radio buttons of a group, it reaches the one that is checked.
-const MARK: &str = "(() => { document.activeElement?.blur(); scrollTo(0, 0); window.reached = new Set(); \
+/// Marks every element that Tab should reach. Of the radio buttons of a group, it reaches the one that is checked. Tab goes on from where the
+/// focus was last, so that has to be the very top, of which nothing is left then.
+const MARK: &str = "(() => { const top = document.createElement('span'); top.tabIndex = -1; document.body.prepend(top); top.focus(); top.remove(); \
+    scrollTo(0, 0); window.reached = new Set(); \
     window.wanted = [...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex=\"0\"]')].filter((one) => \
     !one.disabled && one.checkVisibility({ visibilityProperty: true }) && one.getClientRects().length > 0 \
     && !(one.type === 'radio' && !one.checked)); return window.wanted.length })()";

@@ -13,17 +13,17 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use super::browser::{OPTIONS, end_left_overs};
+use super::{OPTIONS, end_left_overs};
 use harness::children::{Server, free_port, pause};
 
 const READY_MAX: Duration = Duration::from_secs(30);
 /// How long a page may take to show what is waited for.
-const SHOW_MAX: Duration = Duration::from_secs(30);
+pub(super) const SHOW_MAX: Duration = Duration::from_secs(30);
 /// How WebDriver names an element in its answers.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 /// A browser that runs.
-pub(super) struct Browser {
+pub(crate) struct Browser {
     driver: SocketAddr,
     session: String,
     profile: PathBuf,
@@ -32,7 +32,7 @@ pub(super) struct Browser {
 
 impl Browser {
     /// Starts one with an empty profile below `work`, which `name` tells from others.
-    pub(super) fn start(work: &Path, name: &str) -> Result<Self> {
+    pub(crate) fn start(work: &Path, name: &str) -> Result<Self> {
         let driver = free_port()?;
         let mut command = Command::new("chromedriver");
         command
@@ -55,57 +55,69 @@ impl Browser {
     }
 
     /// Opens a page, and waits until it is loaded.
-    pub(super) fn open(&self, url: &str) -> Result<()> {
+    pub(crate) fn open(&self, url: &str) -> Result<()> {
         self.post("/url", &json!({"url": url})).map(drop)
     }
 
     /// The whole page as it is now.
-    pub(super) fn source(&self) -> Result<String> {
+    pub(crate) fn source(&self) -> Result<String> {
         let source = self.ask("GET", "/source", None)?;
         Ok(source.as_str().context("no source")?.to_owned())
     }
 
     /// What the first element that `css` selects shows; nothing where there is none.
-    pub(super) fn text(&self, css: &str) -> Result<String> {
+    pub(crate) fn text(&self, css: &str) -> Result<String> {
         let script = "const e = document.querySelector(arguments[0]); return e ? e.innerText : ''";
         let text = self.script(script, &json!([css]))?;
         Ok(text.as_str().unwrap_or_default().to_owned())
     }
 
     /// Replaces what a field of a form holds.
-    pub(super) fn fill(&self, css: &str, text: &str) -> Result<()> {
+    pub(crate) fn fill(&self, css: &str, text: &str) -> Result<()> {
         let element = self.find(css)?;
         self.post(&format!("/element/{element}/clear"), &json!({}))?;
         self.post(&format!("/element/{element}/value"), &json!({"text": text})).map(drop)
     }
 
     /// Clicks, and waits for the page that comes of it.
-    pub(super) fn click(&self, css: &str) -> Result<()> {
+    pub(crate) fn click(&self, css: &str) -> Result<()> {
         let element = self.find(css)?;
         self.post(&format!("/element/{element}/click"), &json!({})).map(drop)
     }
 
     /// Runs the body of a function in the page.
-    pub(super) fn script(&self, script: &str, arguments: &Value) -> Result<Value> {
+    pub(crate) fn script(&self, script: &str, arguments: &Value) -> Result<Value> {
         self.post("/execute/sync", &json!({"script": script, "args": arguments}))
     }
 
     /// The same for one that calls its last argument when it is done.
-    pub(super) fn script_until_done(&self, script: &str, arguments: &Value) -> Result<Value> {
+    pub(crate) fn script_until_done(&self, script: &str, arguments: &Value) -> Result<Value> {
         self.post("/timeouts", &json!({"script": 60_000}))?;
         self.post("/execute/async", &json!({"script": script, "args": arguments}))
     }
 
     /// Names and values of the cookies that the page is sent.
-    pub(super) fn cookies(&self) -> Result<Vec<(String, String)>> {
+    pub(crate) fn cookies(&self) -> Result<Vec<(String, String)>> {
         let cookies = self.ask("GET", "/cookie", None)?;
         let of = |cookie: &Value, name| cookie.get(name).and_then(Value::as_str).unwrap_or("").to_owned();
         let all = cookies.as_array().context("no cookies")?;
         Ok(all.iter().map(|cookie| (of(cookie, "name"), of(cookie, "value"))).collect())
     }
 
+    /// Makes the window `width` wide and as high as the document is then, up to `height_max`.
+    pub(super) fn fit(&self, width: u64, height_max: u64) -> Result<()> {
+        let sized = |height: u64| self.post("/window/rect", &json!({"width": width, "height": height}));
+        sized(height_max)?;
+        // A window is higher than what it shows.
+        let script = "return [document.querySelector('body').offsetHeight, outerHeight - innerHeight]";
+        let heights = self.script(script, &json!([]))?;
+        let of = |at: usize| heights.get(at).and_then(Value::as_f64).map(|height| height.ceil() as u64);
+        let (document, frame) = of(0).zip(of(1)).context("no height")?;
+        sized(document.saturating_add(frame).min(height_max)).map(drop)
+    }
+
     /// Writes what the window shows into `picture`.
-    pub(super) fn picture(&self, picture: &Path) -> Result<()> {
+    pub(crate) fn picture(&self, picture: &Path) -> Result<()> {
         let answer = self.ask("GET", "/screenshot", None)?;
         let text = answer.as_str().context("no picture")?;
         let mut decoder = Command::new("base64")

@@ -1,6 +1,10 @@
-//! A page as a browser draws it: headless Chromium, once, with a profile of its own.
+//! A page as a browser draws it: headless Chromium, once, with a profile of its own. [`driver`] has one that is told what to do, and [`dashboard`]
+//! what larder's own page needs.
 //!
 //! In: a URL. Out: a picture. Chromium talks to nobody but that URL, and what it leaves running is ended by its id.
+
+pub(crate) mod dashboard;
+pub(crate) mod driver;
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +23,7 @@ const LEAVE_MAX: Duration = Duration::from_secs(10);
 const PICTURE_BYTES_MAX: u64 = 300_000;
 
 /// How every Chromium is started here: without a window, and without a word to its makers.
-pub(super) const OPTIONS: &[&str] = &[
+const OPTIONS: &[&str] = &[
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
@@ -36,7 +40,7 @@ pub(super) const OPTIONS: &[&str] = &[
 ];
 
 /// Draws `url` into `picture`.
-pub(super) fn draw(url: &str, picture: &Path, work: &Path) -> Result<()> {
+pub(crate) fn draw(url: &str, picture: &Path, work: &Path) -> Result<()> {
     let profile = work.join("chromium");
     let log = fs::File::create(work.join("chromium.log"))?;
     let mut command = Command::new("chromium");
@@ -59,7 +63,7 @@ pub(super) fn draw(url: &str, picture: &Path, work: &Path) -> Result<()> {
 }
 
 /// Waits for the processes that name this run's profile, and ends those that stay.
-pub(super) fn end_left_overs(profile: &Path) -> Result<()> {
+fn end_left_overs(profile: &Path) -> Result<()> {
     let start = Instant::now();
     loop {
         let left = running_with(profile);

@@ -14,7 +14,7 @@ use harness::children::{on_path, run_within};
 const INSTALL_MAX: Duration = Duration::from_secs(900);
 
 /// Installs those of `packages` that are missing.
-pub(super) fn install(packages: &[&str]) -> Result<()> {
+pub(crate) fn install(packages: &[&str]) -> Result<()> {
     ensure!(on_path("dpkg-query"), "this runs on Debian and its relatives only");
     let missing: Vec<&str> = packages.iter().copied().filter(|name| version(name).is_none()).collect();
     if missing.is_empty() {
@@ -36,7 +36,7 @@ pub(super) fn install(packages: &[&str]) -> Result<()> {
 }
 
 /// The installed version of a package.
-pub(super) fn version(package: &str) -> Option<String> {
+pub(crate) fn version(package: &str) -> Option<String> {
     let output = Command::new("dpkg-query")
         .args(["-W", "-f", "${db:Status-Status} ${Version}", package])
         .stderr(Stdio::null())

@@ -1,0 +1,3 @@
+// htm, bound to Preact.
+
+export function html(strings: TemplateStringsArray, ...values: unknown[]): any;
