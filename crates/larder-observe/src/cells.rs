@@ -14,13 +14,78 @@ const PER_LINE: usize = 16;
 #[repr(align(128))]
 struct Line([AtomicU64; PER_LINE]);
 
-/// A fixed number of counters. They wrap, as Prometheus expects of counters.
+/// Counters whose number is known only when they are made. They wrap, as Prometheus expects of counters.
 #[derive(Debug)]
 pub(crate) struct Cells {
     lines: Box<[Line]>,
     len: usize,
+    owner: Owner,
+}
+
+/// Counters whose number is known to the compiler: they lie where their owner lies, and a place that is known as well costs no check.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct FixedCells<const N: usize> {
+    cells: [AtomicU64; N],
+    owner: Owner,
+}
+
+/// What has counters that can be added up.
+pub(crate) trait SumInto {
+    /// Adds every cell to the same place in `sums`.
+    fn sum_into(&self, sums: &mut [u64]);
+}
+
+/// The thread that counted first; nothing where nobody looks.
+#[derive(Debug, Default)]
+struct Owner {
     #[cfg(debug_assertions)]
-    owner: std::sync::OnceLock<std::thread::ThreadId>,
+    thread: std::sync::OnceLock<std::thread::ThreadId>,
+}
+
+impl Owner {
+    #[inline(always)]
+    fn check(&self) {
+        #[cfg(debug_assertions)]
+        {
+            let this = std::thread::current().id();
+            assert_eq!(*self.thread.get_or_init(|| this), this, "two threads count in the same cells");
+        }
+    }
+}
+
+#[inline(always)]
+fn add(cell: &AtomicU64, n: u64) {
+    cell.store(cell.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+}
+
+fn add_to(sum: &mut u64, cell: Option<&AtomicU64>) {
+    *sum = sum.wrapping_add(cell.map_or(0, |cell| cell.load(Ordering::Relaxed)));
+}
+
+impl<const N: usize> Default for FixedCells<N> {
+    fn default() -> Self {
+        Self { cells: std::array::from_fn(|_| AtomicU64::new(0)), owner: Owner::default() }
+    }
+}
+
+impl<const N: usize> FixedCells<N> {
+    /// Adds to one cell; an index beyond the end counts nowhere. For one thread, always the same.
+    #[inline(always)]
+    pub(crate) fn add(&self, index: usize, n: u64) {
+        self.owner.check();
+        if let Some(cell) = self.cells.get(index) {
+            add(cell, n);
+        }
+    }
+}
+
+impl<const N: usize> SumInto for FixedCells<N> {
+    fn sum_into(&self, sums: &mut [u64]) {
+        for (index, sum) in sums.iter_mut().enumerate() {
+            add_to(sum, self.cells.get(index));
+        }
+    }
 }
 
 impl Cells {
@@ -28,8 +93,7 @@ impl Cells {
         Self {
             lines: (0..len.div_ceil(PER_LINE)).map(|_| Line::default()).collect(),
             len,
-            #[cfg(debug_assertions)]
-            owner: std::sync::OnceLock::new(),
+            owner: Owner::default(),
         }
     }
 
@@ -42,20 +106,17 @@ impl Cells {
 
     /// Adds to one cell; an index beyond the end counts nowhere. For one thread, always the same.
     pub(crate) fn add(&self, index: usize, n: u64) {
-        #[cfg(debug_assertions)]
-        {
-            let this = std::thread::current().id();
-            assert_eq!(*self.owner.get_or_init(|| this), this, "two threads count in the same cells");
-        }
+        self.owner.check();
         if let Some(cell) = self.cell(index) {
-            cell.store(cell.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+            add(cell, n);
         }
     }
+}
 
-    /// Adds every cell to the same place in `sums`.
-    pub(crate) fn sum_into(&self, sums: &mut [u64]) {
+impl SumInto for Cells {
+    fn sum_into(&self, sums: &mut [u64]) {
         for (index, sum) in sums.iter_mut().enumerate() {
-            *sum = sum.wrapping_add(self.cell(index).map_or(0, |cell| cell.load(Ordering::Relaxed)));
+            add_to(sum, self.cell(index));
         }
     }
 }
@@ -74,5 +135,11 @@ mod tests {
         cells.sum_into(&mut sums);
         assert_eq!(sums.iter().filter(|n| **n == 3).count(), 4);
         assert_eq!(sums.iter().sum::<u64>(), 28);
+        let cells = FixedCells::<17>::default();
+        for index in [0, 15, 16, 17, usize::MAX] {
+            cells.add(index, 2);
+        }
+        cells.sum_into(&mut sums);
+        assert_eq!((sums.iter().sum::<u64>(), sums[16]), (34, 5));
     }
 }

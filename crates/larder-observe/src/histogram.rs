@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::cells::Cells;
+use crate::cells::{FixedCells, SumInto as _};
 
 const SUB: usize = 4;
 /// The last octave ends at 2^26 us, 67 s: past every default limit of a single wait.
@@ -40,15 +40,9 @@ fn bound_us(index: usize) -> u64 {
 }
 
 /// One worker's histogram.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Histogram {
-    cells: Cells,
-}
-
-impl Default for Histogram {
-    fn default() -> Self {
-        Self { cells: Cells::new(CELLS) }
-    }
+    cells: FixedCells<CELLS>,
 }
 
 impl Histogram {

@@ -14,7 +14,7 @@ use std::time::Duration;
 use larder_http::fields::cache_status::RequestResult;
 use parking_lot::RwLock;
 
-use crate::cells::Cells;
+use crate::cells::{Cells, FixedCells};
 use crate::exposition::Exposition;
 use crate::family::{self, Family};
 use crate::label::{BytesFrom, Label, Vocabulary};
@@ -43,19 +43,20 @@ impl Label for RequestResult {
     }
 }
 
-// Places in `RuleCells::counts`: what a hit counts lies in the first line.
+// Places in `RuleCells::counts`, which are all that a hit counts.
 const RESULTS: usize = 0;
 const BYTES: usize = RESULTS + RequestResult::ALL.len();
 const BY_HAND: usize = BYTES + BytesFrom::TOKENS.len();
 const STORED: usize = BY_HAND + 1;
 const ANSWERS: usize = STORED + 1;
 const ANSWER_MICROS: usize = ANSWERS + 1;
-/// Behind it the vocabulary's forward reasons.
-const FORWARD: usize = ANSWER_MICROS + 1;
+const COUNTS: usize = ANSWER_MICROS + 1;
 
 /// What one worker counts of one rule.
 pub(crate) struct RuleCells {
-    counts: Cells,
+    counts: FixedCells<COUNTS>,
+    /// By the vocabulary's forward reasons.
+    forwarded: Cells,
     /// `hit` and the forward reasons, of what pages asked for.
     fragments: OnceLock<Cells>,
     not_stored: OnceLock<Cells>,
@@ -67,7 +68,8 @@ pub(crate) struct RuleCells {
 impl RuleCells {
     pub(crate) fn new(vocabulary: &Vocabulary) -> Self {
         Self {
-            counts: Cells::new(FORWARD + vocabulary.forward.len()),
+            counts: FixedCells::default(),
+            forwarded: Cells::new(vocabulary.forward.len()),
             fragments: OnceLock::new(),
             not_stored: OnceLock::new(),
             before: OnceLock::new(),
@@ -80,7 +82,7 @@ impl RuleCells {
     }
 
     pub(crate) fn forwarded(&self, reason: usize) {
-        self.counts.add(FORWARD + reason, 1);
+        self.forwarded.add(reason, 1);
     }
 
     pub(crate) fn sent(&self, from: BytesFrom, bytes: u64) {
@@ -207,7 +209,8 @@ pub struct RuleSnapshot {
 impl RuleSnapshot {
     /// What workers have counted under one name.
     pub(crate) fn of(name: RuleName, cells: &[&RuleCells], vocabulary: &Vocabulary) -> Self {
-        let sums = sum(cells.iter().map(|cells| &cells.counts), FORWARD + vocabulary.forward.len());
+        let sums = sum(cells.iter().map(|cells| &cells.counts), COUNTS);
+        let forwarded = sum(cells.iter().map(|cells| &cells.forwarded), vocabulary.forward.len());
         let words = |tokens: &[&'static str], from: usize| {
             counts(tokens.iter().copied(), sums.iter().skip(from).copied().collect())
         };
@@ -222,7 +225,7 @@ impl RuleSnapshot {
             rule: name.rule,
             store: name.store,
             results: words(RequestResult::TOKENS, RESULTS),
-            forwarded: words(forward, FORWARD),
+            forwarded: counts(forward.iter().copied(), forwarded),
             bytes: words(BytesFrom::TOKENS, BYTES),
             by_hand: at(BY_HAND),
             stored: at(STORED),

@@ -16,7 +16,7 @@ use crate::label::{CodeClass, Label, MethodLabel, Served, Vocabulary};
 use crate::metrics::Metrics;
 use crate::rules::RuleSnapshot;
 use crate::sums::{Count, add_counts, counts, sum, sum_histograms};
-use crate::worker::{ABORTED, BODY_BYTES, LET_GO, WorkerMetrics, request_place};
+use crate::worker::{ABORTED, BODY_BYTES, LET_GO, REQUEST_PLACES, WorkerMetrics};
 
 /// One site.
 #[derive(Clone, Debug)]
@@ -138,7 +138,7 @@ impl Snapshot {
     pub(crate) fn of(metrics: &Metrics) -> Self {
         let Metrics { workers, vocabulary, .. } = metrics;
         let routes = slots(workers, metrics.routes.all(), |w| &w.routes).into_iter().map(|(name, cells)| {
-            let sums = sum(cells.iter().map(|c| &c.requests), request_place(MethodLabel::TOKENS.len(), 0));
+            let sums = sum(cells.iter().map(|c| &c.requests), REQUEST_PLACES);
             let flow = sum(cells.iter().map(|c| &c.flow), 2);
             let places =
                 MethodLabel::TOKENS.iter().flat_map(|m| CodeClass::TOKENS.iter().map(move |c| (*m, *c)));

@@ -2,7 +2,7 @@
 //!
 //! In: the cells and histograms of each worker. Out: one figure for each word, or one histogram.
 
-use crate::cells::Cells;
+use crate::cells::SumInto;
 use crate::histogram::{Histogram, HistogramSnapshot};
 
 /// How often something with a fixed name happened.
@@ -29,7 +29,7 @@ pub(crate) fn add_counts(sums: &mut [Count], counts: &[Count]) {
     }
 }
 
-pub(crate) fn sum<'a>(cells: impl Iterator<Item = &'a Cells>, len: usize) -> Vec<u64> {
+pub(crate) fn sum<'a, C: SumInto + 'a>(cells: impl Iterator<Item = &'a C>, len: usize) -> Vec<u64> {
     let mut sums = vec![0; len];
     cells.for_each(|cells| cells.sum_into(&mut sums));
     sums

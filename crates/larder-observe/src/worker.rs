@@ -13,7 +13,7 @@ use http::{Method, StatusCode};
 use larder_http::fields::cache_status::RequestResult;
 
 use crate::assembly::{AssemblyCells, PageHow};
-use crate::cells::Cells;
+use crate::cells::{Cells, FixedCells};
 use crate::histogram::Histogram;
 use crate::label::{CodeClass, Label, MethodLabel, Served, Vocabulary};
 use crate::names::{OriginId, RouteId, RuleId};
@@ -27,11 +27,15 @@ pub(crate) const ORIGINS_MAX: usize = 256;
 pub(crate) const BODY_BYTES: usize = 0;
 pub(crate) const ABORTED: usize = 1;
 
+/// Of methods and classes.
+pub(crate) const REQUEST_PLACES: usize = MethodLabel::TOKENS.len() * CodeClass::TOKENS.len();
+
+#[derive(Default)]
 pub(crate) struct RouteCells {
     /// By method, then class of status code.
-    pub(crate) requests: Cells,
-    pub(crate) flow: Cells,
-    pub(crate) pages: Cells,
+    pub(crate) requests: FixedCells<REQUEST_PLACES>,
+    pub(crate) flow: FixedCells<2>,
+    pub(crate) pages: FixedCells<{ PageHow::TOKENS.len() }>,
 }
 
 pub(crate) struct OriginCells {
@@ -68,7 +72,7 @@ fn slots<T>(n: usize) -> Slots<T> {
 }
 
 /// The place of a method and class in [`RouteCells::requests`].
-pub(crate) fn request_place(method: usize, class: usize) -> usize {
+fn request_place(method: usize, class: usize) -> usize {
     method * CodeClass::TOKENS.len() + class
 }
 
@@ -94,14 +98,7 @@ impl WorkerMetrics {
     }
 
     pub(crate) fn route(&self, id: RouteId) -> Option<&RouteCells> {
-        let make = || {
-            let places = MethodLabel::TOKENS.len() * CodeClass::TOKENS.len();
-            Box::new(RouteCells {
-                requests: Cells::new(places),
-                flow: Cells::new(2),
-                pages: Cells::new(PageHow::TOKENS.len()),
-            })
-        };
+        let make = Box::<RouteCells>::default;
         self.routes.get(id.index()).map(|slot| &**slot.get_or_init(make))
     }
 

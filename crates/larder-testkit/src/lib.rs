@@ -1,4 +1,4 @@
-//! What larder is tested with: a scripted origin, a raw client, a browser, a memcached, a Redis, certificates, and scenarios in data files, on real loopback
+//! What larder is tested with: a scripted origin, a raw client, a browser, a terminal, a memcached, a Redis, certificates, and scenarios in data files, on real loopback
 //! sockets and free ports.
 //!
 //! In: a script, bytes to send, or a file of `tests/scenarios`. Out: what arrived, byte for byte, and a report that
@@ -23,6 +23,7 @@ pub mod redis;
 pub mod scenario;
 pub mod seeded;
 pub mod template;
+pub mod tmux;
 pub mod wire;
 
 pub use error::Error;

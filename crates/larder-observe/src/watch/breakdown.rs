@@ -167,7 +167,8 @@ pub(super) fn from_samples(
     let mut scratch = Scratch::default();
     let mut groups = HashMap::<Vec<Option<String>>, RowSums>::new();
     let (mut count, mut all) = (0, RowSums::default());
-    for sample in samples.iter().filter(|sample| sample.ended() >= from) {
+    // What ended later than now did so before the clock was set back: it would count again and again.
+    for sample in samples.iter().filter(|sample| (from..=now).contains(&sample.ended())) {
         let filter = question.filter.as_ref();
         if filter.is_none_or(|filter| filter.matches_in(&**sample, &mut scratch)) {
             let key = question.by.iter().map(|dimension| dimension.value(sample)).collect();

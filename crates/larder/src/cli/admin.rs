@@ -357,6 +357,29 @@ mod tests {
         check(500, false, "{}", "no larder that explains (status 500");
     }
 
+    #[tokio::test]
+    async fn a_stream_that_is_silent_for_too_long_is_given_up() {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let admin = listener.local_addr().unwrap().to_string();
+        let silent = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 4096]).await.unwrap();
+            let begun = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: hello\n\n";
+            stream.write_all(begun).await.unwrap();
+            std::future::pending::<()>().await;
+        });
+        let mut answer =
+            RunningLarder { admin, token: None }.ask_for_events("/api/v1/live", "shows").await.unwrap();
+        assert_eq!(answer.next().await.unwrap().unwrap(), ": hello\n\n");
+        tokio::time::pause();
+        let begun = tokio::time::Instant::now();
+        assert!(matches!(answer.next().await, Err(AdminClientError::Exchange(..))));
+        let waited = begun.elapsed();
+        assert!((STREAM_SILENCE_TIME..STREAM_SILENCE_TIME * 2).contains(&waited), "{waited:?}");
+        silent.abort();
+    }
+
     #[test]
     fn what_is_not_unreserved_is_escaped() {
         assert_eq!(encoded("http://a/é?b=c~"), "http%3A%2F%2Fa%2F%C3%A9%3Fb%3Dc~");

@@ -1,13 +1,15 @@
 //! `larder log`: what it asks for, what it prints as it comes, how it goes on after an outage, and how it ends.
 //!
-//! A scripted server stands for the admin address.
+//! A scripted server stands for the admin address, but for the last test: there it is larder's own.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use larder_testkit::origin::{Answer, BodyFraming, Hold, Origin};
 
-use crate::support::{Process, Signal, script};
+use crate::support::{
+    Process, Signal, answer_of, asking, cacheable, config, connect, script, within, written,
+};
 
 const LIVE: &str = "/api/v1/live?*";
 const SAMPLE: &str =
@@ -239,4 +241,45 @@ async fn ctrl_c_ends_it_while_nobody_empties_the_pipe() {
     log.says(SAMPLE).await;
     log.signal(Signal::INT);
     assert_eq!(log.end().await, 0);
+}
+
+#[tokio::test]
+async fn what_a_real_larder_does_is_shown_filtered_and_with_its_reasons() {
+    let cookie = answer_of(&["Set-Cookie: session=8f14e45fceea167a"], 10);
+    let origin = Origin::simple(vec![cacheable("/page*", 1000), script("/cookie*", cookie)]).unwrap();
+    let (_directory, path) = written(&config(&origin.url(), "", ""));
+    let larder = Process::run_config(&path).await;
+    let admin = larder.admin.to_string();
+    let start = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
+        command.arg("log").args(arguments).args(["--admin", &admin]);
+        command.env_remove("LARDER_ADMIN").env_remove("LARDER_ADMIN_TOKEN");
+        Process::spawn(command, None)
+    };
+    let mut logs = [
+        start(&["cache!=hit and path=/cookie*", "--all", "-n", "2"]),
+        start(&["result=memory", "--all", "--json", "-n", "1"]),
+        start(&["path=/cookie* and time<1m", "--all", "--steps", "-n", "1"]),
+    ];
+    let open = async || larder.metrics().await.sum("larder_live_subscribers");
+    crate::support::until("all of them listen", async || open().await == 3).await;
+    let mut client = connect(larder.addr).await;
+    for target in ["/page1?token=hunter2", "/page1?token=hunter2", "/cookie1", "/cookie2"] {
+        assert_eq!(client.exchange(&asking(target)).await.unwrap().status, 200);
+    }
+    for log in &mut logs {
+        assert_eq!(within("its lines are there", log.end()).await, 0, "{:?}", log.stderr());
+    }
+    let [missed, hit, steps] = logs.map(|log| log.stdout());
+    assert_eq!(missed.len(), 2, "{missed:?}");
+    for (line, target) in missed.iter().zip(["/cookie1", "/cookie2"]) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!((words[1], words[2], words[3], words[4]), ("GET", "localhost", target, "200"), "{line}");
+        assert!(line.contains("asked") && line.contains("set-cookie"), "{line}");
+    }
+    let hit: serde_json::Value = serde_json::from_str(&hit[0]).unwrap();
+    assert_eq!((&hit["result"], &hit["query"]), (&"memory".into(), &"token=***".into()), "{hit}");
+    assert!(steps[1].contains("first byte") && steps[1].contains(&origin.url()), "{steps:?}");
+    crate::support::until("nobody listens any more", async || open().await == 0).await;
+    assert_eq!(origin.log().count(), 3);
 }

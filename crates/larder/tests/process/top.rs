@@ -1,115 +1,23 @@
 //! `larder top` on a real terminal: its tabs, a purge, its ends, and larders that are older, go away or want a token.
 //!
-//! The terminal is tmux's, on a socket of its own. Where there is no tmux, these tests say so and do nothing.
+//! Where there is no tmux, these tests say so and do nothing.
 
-use std::os::fd::OwnedFd;
-use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use larder_testkit::client::Request;
 use larder_testkit::origin::{Answer, Origin};
-use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
+use larder_testkit::tmux::Tmux;
+use rustix::process::pidfd_send_signal;
 
 use crate::process::log::{open_stream, stream};
 use crate::support::{
-    BOUND, Process, Signal, answer_of, asking, cacheable, config, connect, script, until, with_admin, written,
+    Process, Signal, answer_of, asking, cacheable, config, connect, script, with_admin, written,
 };
 
-/// A shell on a terminal of 80 x 24.
-struct Tmux {
-    directory: tempfile::TempDir,
-}
-
-impl Tmux {
-    /// `None`, with the reason, where there is no tmux.
-    fn start() -> Option<Self> {
-        if Command::new("tmux").arg("-V").output().is_err() {
-            println!("skipped: there is no tmux on this machine (Debian has it in the package tmux)");
-            return None;
-        }
-        let tmux = Self { directory: tempfile::tempdir().unwrap() };
-        let shell = "env -u LARDER_ADMIN -u LARDER_ADMIN_TOKEN -u NO_COLOR -u ENV PS1='$ ' sh";
-        tmux.run(&["new-session", "-d", "-x", "80", "-y", "24", shell]);
-        Some(tmux)
-    }
-
-    fn run(&self, arguments: &[&str]) -> String {
-        let mut command = Command::new("tmux");
-        command.arg("-S").arg(self.directory.path().join("socket")).args(["-f", "/dev/null"]);
-        // A tmux that runs these tests is none of theirs.
-        let output = command.args(arguments).env_remove("TMUX").output().unwrap();
-        assert!(output.status.success(), "{arguments:?}: {output:?}");
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    /// Presses a key, by tmux's name of it.
-    fn key(&self, key: &str) {
-        self.run(&["send-keys", key]);
-    }
-
-    fn typed(&self, text: &str) {
-        self.run(&["send-keys", "-l", text]);
-    }
-
-    fn line(&self, text: &str) {
-        self.typed(text);
-        self.key("Enter");
-    }
-
-    fn screen(&self) -> String {
-        self.run(&["capture-pane", "-p"])
-    }
-
-    async fn shows(&self, what: &[&str]) {
-        let started = Instant::now();
-        loop {
-            let screen = self.screen();
-            if what.iter().all(|what| screen.contains(what)) {
-                return;
-            }
-            assert!(started.elapsed() < BOUND, "waited too long until {what:?} is on the screen:\n{screen}");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    }
-
-    async fn shows_no(&self, what: &str) {
-        until(&format!("{what:?} is not on the screen"), async || !self.screen().contains(what)).await;
-    }
-
-    /// Starts `larder top`, and waits for its first picture.
-    async fn top(&self, admin: &str) {
-        self.line(&format!("{} top --admin {admin}; echo code=$?", env!("CARGO_BIN_EXE_larder")));
-        self.shows(&["1 overview  2 why"]).await;
-    }
-
-    /// The process that the shell waits for.
-    fn child(&self) -> OwnedFd {
-        let shell = self.run(&["display-message", "-p", "#{pane_pid}"]).trim().to_owned();
-        let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
-        let child = children.split_whitespace().next().unwrap().parse().unwrap();
-        pidfd_open(Pid::from_raw(child).unwrap(), PidfdFlags::empty()).unwrap()
-    }
-
-    /// Waits for its end, and finds the terminal as it was.
-    async fn ended(&self, code: i32) {
-        self.shows(&[&format!("code={code}")]).await;
-        assert_eq!(self.run(&["display-message", "-p", "#{alternate_on} #{cursor_flag}"]).trim(), "0 1");
-        self.line("clear; stty -a; echo that was all of it | tr a A");
-        self.shows(&["thAt wAs All"]).await;
-        let modes = self.screen();
-        for mode in ["icanon", "echo", "isig", "icrnl", "opost"] {
-            assert!(modes.split_whitespace().any(|word| word == mode), "{mode}: {modes}");
-        }
-        self.line("clear");
-        self.shows_no("thAt wAs All").await;
-    }
-}
-
-impl Drop for Tmux {
-    fn drop(&mut self) {
-        let socket = self.directory.path().join("socket");
-        let _ = Command::new("tmux").arg("-S").arg(socket).args(["-f", "/dev/null", "kill-server"]).output();
-    }
+/// Starts `larder top`, and waits for its first picture.
+async fn top(tmux: &Tmux, admin: &str) {
+    tmux.line(&format!("{} top --admin {admin}; echo code=$?", env!("CARGO_BIN_EXE_larder")));
+    tmux.shows(&["1 overview  2 why"]).await;
 }
 
 fn origin() -> Origin {
@@ -157,7 +65,7 @@ async fn each_tab_shows_what_happens() {
     let (_directory, path) = written(&config(&origin.url(), "", ""));
     let larder = Process::run_config(&path).await;
     let load = Load::on(&larder);
-    tmux.top(&larder.admin.to_string()).await;
+    top(&tmux, &larder.admin.to_string()).await;
     tmux.shows(&["live", "% without the origin", "RESULT", "not-stored", "requests/s, 10 min", "app"]).await;
     for (key, what) in [
         ("2", &["uri-miss, not-stored", "set-cookie", "not stored", "(site)"][..]),
@@ -198,7 +106,7 @@ async fn a_purge_that_is_cancelled_changes_nothing_and_one_that_is_confirmed_rem
     for target in ["/page-kept", "/page-gone"] {
         assert_eq!(client.exchange(&asking(target)).await.unwrap().status, 200);
     }
-    tmux.top(&larder.admin.to_string()).await;
+    top(&tmux, &larder.admin.to_string()).await;
     tmux.key("6");
     tmux.shows(&["localhost/page-kept", "localhost/page-gone"]).await;
     tmux.key("/");
@@ -240,7 +148,7 @@ async fn a_token_that_may_only_look_cannot_purge() {
     let (_directory, path) = written(&with_admin(&config(&origin.url(), "", ""), keys));
     let larder = Process::run_config(&path).await;
     assert_eq!(connect(larder.addr).await.exchange(&asking("/page1")).await.unwrap().status, 200);
-    tmux.top(&format!("{} --token only-looking-0123456789", larder.admin)).await;
+    top(&tmux, &format!("{} --token only-looking-0123456789", larder.admin)).await;
     tmux.key("6");
     tmux.shows(&["localhost/page1"]).await;
     tmux.key("d");
@@ -257,7 +165,7 @@ async fn a_token_that_may_only_look_cannot_purge() {
 async fn ctrl_z_gives_the_terminal_back_until_it_goes_on() {
     let Some(tmux) = Tmux::start() else { return };
     let larder = older(vec![open_stream("event: tick\ndata: {\"at\":1,\"values\":{\"requests\":7}}\n\n")]);
-    tmux.top(&larder.url()).await;
+    top(&tmux, &larder.url()).await;
     tmux.shows(&["7.0/s"]).await;
     tmux.key("C-z");
     tmux.shows(&["Stopped"]).await;
@@ -276,7 +184,7 @@ async fn signals_end_it_and_the_terminal_is_as_it_was() {
     let (_directory, path) = written(&config(&origin.url(), "", ""));
     let larder = Process::run_config(&path).await;
     for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
-        tmux.top(&larder.admin.to_string()).await;
+        top(&tmux, &larder.admin.to_string()).await;
         let modes = tmux.run(&["display-message", "-p", "#{alternate_on} #{cursor_flag}"]);
         assert_eq!(modes.trim(), "1 0");
         pidfd_send_signal(tmux.child(), signal).unwrap();
@@ -309,7 +217,7 @@ async fn an_older_larder_shows_what_it_has_and_what_it_has_not() {
         ),
     ] {
         let larder = older(vec![refusal]);
-        tmux.top(&larder.url()).await;
+        top(&tmux, &larder.url()).await;
         tmux.shows(&["no live figures", "this larder is older", "0.0.9", "shop", "a:1"]).await;
         tmux.key("7");
         tmux.shows(&["this larder has no /api/v1/top"]).await;
@@ -323,7 +231,7 @@ async fn an_outage_is_told_and_the_larder_that_is_back_is_shown() {
     let Some(tmux) = Tmux::start() else { return };
     let tick = |at: u32| format!("event: tick\ndata: {{\"at\":{at},\"values\":{{\"requests\":{at}}}}}\n\n");
     let mut larder = older(vec![open_stream(&tick(100)), stream(&tick(200)), open_stream(&tick(300))]);
-    tmux.top(&larder.url()).await;
+    top(&tmux, &larder.url()).await;
     tmux.shows(&["live", "100/s"]).await;
     larder.stop().await;
     tmux.shows(&["figures of"]).await;

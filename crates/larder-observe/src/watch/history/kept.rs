@@ -1,7 +1,8 @@
 //! All figures: their values in this second, and as far as there is room their past.
 //!
 //! In: values under names, and seconds to write them down for. Out: the figure of a name, and the sum of what is taken. A figure is made when it
-//! is first told, its series when it is first not zero. The bound holds for series; a name beyond [`FIGURES_MAX`] is not kept at all.
+//! is first told, its series when it is first not zero. The bound holds for series; a name beyond [`FIGURES_MAX`] is not kept at all,
+//! and counts among those without room.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -107,6 +108,8 @@ pub(super) struct Kept {
     pub(super) bytes: usize,
     pub(super) bytes_max: usize,
     pub(super) folded: usize,
+    /// How often a figure beyond the most was told: in this second so far, and in the last one.
+    surplus: [usize; 2],
     scratch: String,
     second: u64,
 }
@@ -120,6 +123,7 @@ impl Kept {
             bytes: 0,
             bytes_max,
             folded: 0,
+            surplus: [0; 2],
             scratch: String::new(),
             second: 0,
         }
@@ -137,6 +141,7 @@ impl Kept {
     /// A second begins in which nothing is told yet.
     pub(super) fn begin(&mut self, second: u64) {
         self.second = second;
+        self.surplus = [0, self.surplus[0]];
         self.figures.values_mut().for_each(|figure| figure.value = None);
         self.durations.values_mut().for_each(|durations| durations.counts = None);
     }
@@ -255,6 +260,9 @@ impl Kept {
         let second = self.second;
         let found = self.figures.get_mut(scratch.as_str());
         self.scratch = scratch;
+        if found.is_none() {
+            self.surplus[0] += 1;
+        }
         let figure = found?;
         figure.told = second;
         Some(figure)
@@ -289,7 +297,8 @@ impl Kept {
 
     pub(super) fn remembered(&self) -> SeriesMemory {
         let series = self.figures.values().filter(|figure| figure.series.is_some()).count();
-        let Self { bytes, bytes_max, folded, .. } = *self;
+        let Self { bytes, bytes_max, .. } = *self;
+        let folded = self.folded + self.surplus[1];
         SeriesMemory { series: series + self.durations.len(), folded, bytes, bytes_max }
     }
 }

@@ -428,6 +428,24 @@ fn a_day_with_every_bound_reached_takes_what_is_said() {
 }
 
 #[test]
+fn names_beyond_the_most_are_counted_as_without_room() {
+    let mut world = World::with(DAY, 64 * MIB);
+    for _ in 0..2 {
+        world.after(Duration::from_secs(1), |reading| {
+            for number in 0..16_384 + 7 {
+                let rule = number.to_string();
+                reading.more(&SeriesName::of(&["rule", "shop", &rule], "result").word("memory"), 1.0);
+            }
+        });
+    }
+    world.after(Duration::from_secs(1), |_| {});
+    let SeriesMemory { series, folded, .. } = world.history.remembered();
+    assert_eq!(series + folded, 16_384 + 7);
+    world.after(Duration::from_secs(1), |_| {});
+    assert_eq!(world.history.remembered().folded, folded - 7, "of the last second alone");
+}
+
+#[test]
 fn what_is_gone_makes_room_for_what_comes() {
     let minutes = |count: u64| Duration::from_secs(60 * count);
     let of_one = Series::bytes(&Resolution::all(600), false);

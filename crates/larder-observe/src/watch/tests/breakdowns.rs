@@ -18,9 +18,9 @@ fn keys(breakdown: &Breakdown) -> Vec<Vec<&str>> {
 fn every_dimension_has_the_value_of_the_sample() {
     let mut world = World::new();
     let rule = world.metrics.rule("shop", "assets", world.metrics.cache("pages"));
-    world.drain_after(Duration::ZERO);
-    let now = world.now.wall;
-    world.put(SampleHead { time: now, ..full(rule) }, &full_texts());
+    world.drain_after(Duration::from_secs(2));
+    let time = WallTime(world.now.wall.0 - 2000);
+    world.put(SampleHead { time, ..full(rule) }, &full_texts());
     world.drain_after(Duration::ZERO);
     for (dimension, expected) in Dimension::ALL.iter().zip([
         ("result", "asked"),
@@ -174,6 +174,23 @@ fn rates_are_over_the_time_that_the_samples_span() {
     put(&mut world, 100);
     world.drain_after(Duration::from_secs(10));
     assert_eq!(span(&world, 600), (10.0, 100, 10.0), "it begins anew");
+}
+
+#[test]
+fn what_ended_before_the_clock_was_set_back_counts_no_more() {
+    let mut world = World::new();
+    world.drain_after(Duration::ZERO);
+    world.drain_after(Duration::from_secs(1000));
+    let later = WallTime(world.now.wall.0 + 3_600_000);
+    let put = |world: &mut World, time| {
+        world.put(SampleHead { time, ..bare() }, &SampleTexts::default());
+        world.drain_after(Duration::ZERO);
+    };
+    (0..50).for_each(|_| put(&mut world, later));
+    let now = world.now.wall;
+    put(&mut world, now);
+    let told = world.watch.breakdown(&by(&[Dimension::Result]), world.now);
+    assert_eq!((told.samples, told.total), (Some(1), 1.0 / 600.0));
 }
 
 #[test]

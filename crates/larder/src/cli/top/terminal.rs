@@ -104,3 +104,30 @@ fn restored_on_panic() {
         }));
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use larder_testkit::tmux::Tmux;
+
+    use super::*;
+
+    #[test]
+    #[ignore = "takes the terminal: the test behind it runs it in one of its own"]
+    fn panics_on_the_screen() {
+        let mut terminal = TopTerminal::take().unwrap();
+        terminal.draw(|frame| frame.render_widget("a picture", frame.area())).unwrap();
+        panic!("what a fault says");
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_told_on_the_terminal_as_it_was_before() {
+        let Some(tmux) = Tmux::start() else { return };
+        let program = std::env::current_exe().unwrap();
+        let test = "cli::top::terminal::tests::panics_on_the_screen";
+        let run = format!("{} --ignored --exact {test} --nocapture; echo code=$?", program.display());
+        tmux.line(&format!("RUST_BACKTRACE=0 {run}"));
+        tmux.shows(&["what a fault says", "panicked at", "1 failed", "code=101"]).await;
+        assert!(!tmux.screen().contains("a picture"));
+        tmux.ended(101).await;
+    }
+}
