@@ -15,7 +15,7 @@ use harness::children::pause;
 
 /// A picture is shown in full in a page of the documentation.
 const WIDTH: u64 = 1100;
-const HEIGHT_MAX: u64 = 1250;
+const HEIGHT_MAX: u64 = 1100;
 /// What a picture of the dashboard may weigh.
 const PICTURE_BYTES_MAX: u64 = 200_000;
 

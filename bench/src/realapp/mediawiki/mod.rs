@@ -70,7 +70,10 @@ pub(super) fn run(stage: &Stage<'_>) -> Result<String> {
     cookies(&through, &cold)?;
     edit(&wiki, &through)?;
     purges::run(&wiki, &larder, &sent, direct)?;
-    drop(larder);
+    let visitor = Browser::start(stage.work, "dashboard")?;
+    dashboard::draw(&visitor, larder.admin, "", &stage.data.join("dashboard.png"))?;
+    println!("Chromium drew larder's own page about all of it: tests/realapp/mediawiki/dashboard.png");
+    drop((visitor, larder));
     fleet::run(stage, &wiki, &config, direct)?;
     let mut larder = stage.larder_at(public, &config)?;
 
@@ -84,10 +87,6 @@ pub(super) fn run(stage: &Stage<'_>) -> Result<String> {
         "Chromium drew the start page: {all} requests, {} hits; tests/realapp/mediawiki/screenshot.png",
         count("hit")
     );
-    let visitor = Browser::start(stage.work, "dashboard")?;
-    dashboard::draw(&visitor, larder.admin, "", &stage.data.join("dashboard.png"))?;
-    println!("and larder's own page about all of it: tests/realapp/mediawiki/dashboard.png");
-    drop(visitor);
 
     wiki.still_runs()?;
     larder.still_runs()?;
