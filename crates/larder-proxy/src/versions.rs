@@ -98,7 +98,7 @@ impl VersionRule {
     /// Of these names, one or more, which `versions` reads. Where it `begins` them, one that is missing is begun once the origin has given a
     /// 200 that may be stored.
     pub fn new(versions: Arc<Versions>, names: Vec<VersionTemplate>, begins: bool) -> Self {
-        let digest = ring::digest::digest(&ring::digest::SHA256, format!("{names:?}").as_bytes());
+        let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, format!("{names:?}").as_bytes());
         let identity = digest.as_ref().first_chunk().copied().unwrap_or_default();
         Self { versions, names, identity, begins }
     }

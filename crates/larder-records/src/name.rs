@@ -12,9 +12,9 @@
 //!
 //! The braces stand there as well: what belongs to one key lies at one node of a cluster, so that it is written in order.
 
+use aws_lc_rs::digest::{Context, SHA256};
 use bytes::Bytes;
 use larder_tier::CacheKey;
-use ring::digest::{Context, SHA256};
 
 /// Bytes of a hash in a name.
 const HASH_BYTES: usize = 16;

@@ -5,6 +5,6 @@
 /// A number that no other record has.
 pub(crate) fn draw() -> Option<u128> {
     let mut bytes = [0; 16];
-    ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut bytes).ok()?;
+    aws_lc_rs::rand::SecureRandom::fill(&aws_lc_rs::rand::SystemRandom::new(), &mut bytes).ok()?;
     Some(u128::from_le_bytes(bytes))
 }

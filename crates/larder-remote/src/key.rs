@@ -5,8 +5,8 @@
 //! digits of its SHA-256. A text that looks like such a replacement is replaced as well. Else a client could ask for a
 //! target that is spelt like the replacement of another one, and would reach its value.
 
+use aws_lc_rs::digest::{SHA256, digest};
 use bytes::Bytes;
-use ring::digest::{SHA256, digest};
 
 /// The longest key that memcached takes.
 const BYTES_MAX: usize = 250;

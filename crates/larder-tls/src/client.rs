@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustls::client::WantsClientCert;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{
@@ -15,6 +15,7 @@ use rustls::{
 
 use crate::error::SetupError;
 use crate::pinned::Named;
+use crate::provider::provider;
 use crate::settings::{ClientCertificate, TlsSettings};
 
 /// The name of a protocol in ALPN.
@@ -27,7 +28,7 @@ pub const HTTP2: &[u8] = b"h2";
 /// # Errors
 /// A file cannot be read, or what is in it cannot be used.
 pub fn client_config(settings: &TlsSettings) -> Result<ClientConfig, SetupError> {
-    let provider = Arc::new(ring::default_provider());
+    let provider = provider();
     let builder =
         ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()?;
     let builder = match &settings.ca_file {

@@ -328,6 +328,6 @@ fn shortened(coded: Vec<u8>) -> Vec<u8> {
 
 /// 128 bits of SHA-256 in hexadecimal: nobody can make two of them collide.
 pub(super) fn digest(bytes: &[u8]) -> String {
-    let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
     digest.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }

@@ -87,7 +87,7 @@ impl Trust {
     pub fn asking_acceptor(&self, protocols: &[&str]) -> TlsAcceptor {
         let mut roots = RootCertStore::empty();
         roots.add(self.made.authority.clone().into()).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let provider = larder_tls::provider();
         let verifier =
             WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build().unwrap();
         let builder = builder().with_client_cert_verifier(verifier);
@@ -102,6 +102,6 @@ impl Trust {
 }
 
 fn builder() -> rustls::ConfigBuilder<ServerConfig, rustls::WantsVerifier> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = larder_tls::provider();
     ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap()
 }

@@ -14,7 +14,7 @@ use crate::resources::OriginResources;
 async fn one_write_is_one_record_so_that_a_failed_one_has_shown_the_peer_nothing() {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let key = rustls::pki_types::PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = larder_tls::provider();
     let server = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()

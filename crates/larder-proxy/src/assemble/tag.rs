@@ -7,9 +7,9 @@
 
 use std::ops::Range;
 
+use aws_lc_rs::digest::{Context, SHA256, digest};
 use bytes::Bytes;
 use http::HeaderValue;
-use ring::digest::{Context, SHA256, digest};
 use smallvec::SmallVec;
 
 /// A SHA-256.

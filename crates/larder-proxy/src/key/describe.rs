@@ -41,7 +41,7 @@ pub(crate) fn describe(
 
 /// The parts that the content of a QUERY adds, in the order of [`push_content`](super::push_content).
 pub(crate) fn describe_content(fields: &HeaderMap, content: &[u8]) -> Vec<KeyComponent> {
-    let digest = ring::digest::digest(&ring::digest::SHA256, content);
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, content);
     let hex: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
     let length = if content.len() == 1 { "1 byte".to_owned() } else { format!("{} bytes", content.len()) };
     let mut parts = vec![("content".to_owned(), Some(format!("sha-256 {hex}, {length}")))];

@@ -64,7 +64,7 @@ pub(crate) fn key(
 /// Adds the content of a QUERY to its key, with its type and coding (RFC 10008 2.7).
 fn push_content(key: &mut CacheKey, fields: &HeaderMap, content: &[u8]) {
     key.push_part(b"query");
-    key.push_part(ring::digest::digest(&ring::digest::SHA256, content).as_ref());
+    key.push_part(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, content).as_ref());
     for name in [CONTENT_TYPE, CONTENT_ENCODING] {
         push_all(key, fields.get_all(name).iter().map(HeaderValue::as_bytes));
     }

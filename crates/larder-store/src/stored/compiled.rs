@@ -8,10 +8,10 @@
 
 use std::sync::Arc;
 
+use aws_lc_rs::digest::{Context, SHA256};
 use bytes::Bytes;
 use larder_assemble::Program;
 use larder_tier::Reservation;
-use ring::digest::{Context, SHA256};
 
 use super::StoredBody;
 use super::beside::BOX_BYTES;
