@@ -48,4 +48,6 @@ pub use slots::Slots;
 #[doc(hidden)]
 pub mod testing {
     pub use crate::http1::head::{ParsedHead, Scan, parse};
+    pub use crate::http2::hpack::decode::{Counted, DecodeError, Decoded, Decoder, HeadLimits, Malformed};
+    pub use crate::http2::hpack::encode::{Block, Encoder};
 }
