@@ -1,7 +1,7 @@
 //! The decoder of field blocks (RFC 7541 3, 6).
 //!
 //! In: whole blocks, in the order of the connection, with limits. Out: each field, typed, to a sink; and how many there were.
-//! A field is typed when it enters the table, so an index costs two clones. A field that no message may carry keeps
+//! A field is typed when it enters the table, so an index costs no parse, and two clones at most. A field that no message may carry keeps
 //! its place in the table, and is told as malformed. Beyond a limit the sink gets nothing more, but the table goes on, so
 //! that the connection lives; from four times the limit on the connection ends, for its work is bounded too.
 //! Values are copied out of the block: a slice of it would hold all of it as long as the entry lives.
@@ -44,11 +44,24 @@ pub struct Counted {
 
 /// One field of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decoded {
-    /// A field. A value that may not be indexed is marked as sensitive.
+pub enum Decoded<'a> {
+    /// A field of a table: who needs it clones it, and who only looks does not.
+    Known(&'a Name, &'a HeaderValue),
+    /// A field of this block. A value that may not be indexed is marked as sensitive.
     Field(Name, HeaderValue),
     /// One that makes its message malformed (RFC 9113 8.1.1): a stream error.
     Malformed(Malformed),
+}
+
+impl Decoded<'_> {
+    /// Independent of the table.
+    pub fn into_owned(self) -> Decoded<'static> {
+        match self {
+            Self::Known(name, value) => Decoded::Field(name.clone(), value.clone()),
+            Self::Field(name, value) => Decoded::Field(name, value),
+            Self::Malformed(why) => Decoded::Malformed(why),
+        }
+    }
 }
 
 /// Why a field cannot be.
@@ -128,7 +141,7 @@ impl Decoder {
         &mut self,
         block: &[u8],
         limits: &HeadLimits,
-        mut sink: impl FnMut(Decoded),
+        mut sink: impl FnMut(Decoded<'_>),
     ) -> Result<Counted, DecodeError> {
         let mut reader = Reader::new(block);
         let mut counted = Counted::default();
@@ -163,13 +176,18 @@ impl Decoder {
     }
 
     #[inline]
-    fn indexed(&self, index: u32) -> Result<(Decoded, usize), DecodeError> {
+    fn indexed(&self, index: u32) -> Result<(Decoded<'_>, usize), DecodeError> {
         if let Some((name, value)) = HPACK.field(index) {
             let size = name.as_str().len() + value.len() + ENTRY_OVERHEAD;
-            return Ok((Decoded::Field(name.clone(), value.clone()), size));
+            return Ok((Decoded::Known(name, value), size));
         }
         let entry = self.entry(index)?;
-        Ok((decoded(entry.name.clone(), entry.value.clone()), entry.size))
+        let decoded = match (&entry.name, &entry.value) {
+            (Some(name), Some(value)) => Decoded::Known(name, value),
+            (None, _) => Decoded::Malformed(Malformed::Name),
+            (_, None) => Decoded::Malformed(Malformed::Value),
+        };
+        Ok((decoded, entry.size))
     }
 
     #[inline]
@@ -186,7 +204,7 @@ impl Decoder {
         bits: u32,
         limits: &HeadLimits,
         counted: &Counted,
-    ) -> Result<(Decoded, usize), DecodeError> {
+    ) -> Result<(Decoded<'static>, usize), DecodeError> {
         let room = limits.bytes_max.saturating_mul(EXCESS).saturating_sub(counted.bytes);
         let index = reader.integer(first, bits)?;
         let (name, name_len) = if index == 0 {
@@ -238,7 +256,7 @@ impl Decoder {
 }
 
 #[inline]
-fn decoded(name: Option<Name>, value: Option<HeaderValue>) -> Decoded {
+fn decoded(name: Option<Name>, value: Option<HeaderValue>) -> Decoded<'static> {
     match (name, value) {
         (Some(name), Some(value)) => Decoded::Field(name, value),
         (None, _) => Decoded::Malformed(Malformed::Name),

@@ -12,13 +12,13 @@ use super::encode::Encoder;
 
 const LIMITS: HeadLimits = HeadLimits { fields_max: 100, bytes_max: 16 * 1024 };
 
-fn decode(decoder: &mut Decoder, block: &[u8]) -> Result<(Vec<Decoded>, Counted), DecodeError> {
+fn decode(decoder: &mut Decoder, block: &[u8]) -> Result<(Vec<Decoded<'static>>, Counted), DecodeError> {
     let mut seen = Vec::new();
-    let counted = decoder.decode(block, &LIMITS, |decoded| seen.push(decoded))?;
+    let counted = decoder.decode(block, &LIMITS, |decoded| seen.push(decoded.into_owned()))?;
     Ok((seen, counted))
 }
 
-fn field(name: &'static str, value: &'static str) -> Decoded {
+fn field(name: &'static str, value: &'static str) -> Decoded<'static> {
     Decoded::Field(Name::Regular(HeaderName::from_static(name)), HeaderValue::from_static(value))
 }
 
@@ -111,9 +111,9 @@ fn a_full_table_that_is_named_again_and_again_is_bounded_by_what_it_decodes_to()
     let insert = [&[0x40, 1, b'a', 0x7f, 0xb9, 0x16][..], &value].concat();
     assert_eq!(decode(&mut decoder, &insert).unwrap().1.bytes, 3033);
     let mut bytes = 0;
-    let counted = decoder.decode(&[0xbe; 21], &LIMITS, |decoded| match decoded {
+    let counted = decoder.decode(&[0xbe; 21], &LIMITS, |decoded| match decoded.into_owned() {
         Decoded::Field(_, value) => bytes += value.len(),
-        Decoded::Malformed(why) => panic!("{why:?}"),
+        other => panic!("{other:?}"),
     });
     assert_eq!((counted.unwrap().is_over, bytes), (true, 5 * 3000));
     assert_eq!(decode(&mut decoder, &[0xbe; 22]), Err(DecodeError::Excess));
@@ -239,7 +239,7 @@ proptest! {
                 block.field(name, value);
             }
             let mut seen = Vec::new();
-            decoder.decode(&out, &limits, |decoded| seen.push(decoded)).unwrap();
+            decoder.decode(&out, &limits, |decoded| seen.push(decoded.into_owned())).unwrap();
             let mut expected =
                 vec![Decoded::Field(Name::Pseudo(Pseudo::Status), HeaderValue::from_str(status.as_str()).unwrap())];
             expected.extend(stored.into_iter().chain(own).map(|(name, value)| Decoded::Field(Name::Regular(name), value)));
