@@ -7,15 +7,12 @@
 
 mod hpack;
 mod qpack;
+mod rows;
 
 use http::HeaderValue;
 
 use super::name::Name;
-
-/// Slots of the hash table of names: a power of two, at least twice the number of names.
-const SLOTS: usize = 256;
-/// No row.
-const NONE: u8 = u8::MAX;
+use rows::{NameIndex, SLOTS, slot_of};
 
 /// A static table. Its rows are counted from 0, as QPACK does; HPACK counts from [`StaticTable::first`].
 #[derive(Debug)]
@@ -24,13 +21,6 @@ pub struct StaticTable {
     fields: &'static [(Name, HeaderValue)],
     index: &'static NameIndex,
     first: u32,
-}
-
-/// From a name to its rows.
-#[derive(Debug)]
-struct NameIndex {
-    slots: [u8; SLOTS],
-    next: [u8; 128],
 }
 
 /// What a static table has of a field.
@@ -99,66 +89,6 @@ impl StaticTable {
         }
     }
 }
-
-impl NameIndex {
-    const fn of(rows: &[(&str, &str)]) -> Self {
-        let mut index = Self { slots: [NONE; SLOTS], next: [NONE; 128] };
-        let mut row = 0;
-        while row < rows.len() {
-            let name = rows[row].0.as_bytes();
-            let mut slot = slot_of(name);
-            while index.slots[slot] != NONE && !is_same(rows[index.slots[slot] as usize].0.as_bytes(), name) {
-                slot = (slot + 1) % SLOTS;
-            }
-            if index.slots[slot] == NONE {
-                index.slots[slot] = row as u8;
-            } else {
-                let mut last = index.slots[slot] as usize;
-                while index.next[last] != NONE {
-                    last = index.next[last] as usize;
-                }
-                index.next[last] = row as u8;
-            }
-            row += 1;
-        }
-        index
-    }
-}
-
-/// A name's first slot: its length and three of its octets spread all names of both tables well.
-const fn slot_of(name: &[u8]) -> usize {
-    let len = name.len();
-    if len == 0 {
-        return 0;
-    }
-    let mixed = len * 7 + name[0] as usize * 31 + name[len / 2] as usize * 5 + name[len - 1] as usize * 131;
-    mixed % SLOTS
-}
-
-const fn is_same(one: &[u8], other: &[u8]) -> bool {
-    if one.len() != other.len() {
-        return false;
-    }
-    let mut at = 0;
-    while at < one.len() {
-        if one[at] != other[at] {
-            return false;
-        }
-        at += 1;
-    }
-    true
-}
-
-/// The constants of one table, from its rows.
-macro_rules! table {
-    ($rows:literal: $(($name:literal, $value:literal)),* $(,)?) => {
-        pub(super) const ROWS: [(&str, &str); $rows] = [$(($name, $value)),*];
-        pub(super) static FIELDS: [($crate::field_block::Name, http::HeaderValue); $rows] =
-            [$(($crate::field_block::Name::of_row($name), http::HeaderValue::from_static($value))),*];
-        pub(super) static INDEX: super::NameIndex = super::NameIndex::of(&ROWS);
-    };
-}
-use table;
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,7 @@
 //!
 //! In: nothing. Out: names and values, index 1 first. Deliberately absent: everything but data.
 
-super::table! { 61:
+super::rows::table! { 61:
     (":authority", ""), (":method", "GET"), (":method", "POST"), (":path", "/"), (":path", "/index.html"),
     (":scheme", "http"), (":scheme", "https"), (":status", "200"), (":status", "204"), (":status", "206"),
     (":status", "304"), (":status", "400"), (":status", "404"), (":status", "500"), ("accept-charset", ""),

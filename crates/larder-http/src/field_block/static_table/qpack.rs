@@ -2,7 +2,7 @@
 //!
 //! In: nothing. Out: names and values, index 0 first. Deliberately absent: everything but data.
 
-super::table! { 99:
+super::rows::table! { 99:
     (":authority", ""), (":path", "/"), ("age", "0"), ("content-disposition", ""), ("content-length", "0"),
     ("cookie", ""), ("date", ""), ("etag", ""), ("if-modified-since", ""), ("if-none-match", ""),
     ("last-modified", ""), ("link", ""), ("location", ""), ("referer", ""), ("set-cookie", ""),

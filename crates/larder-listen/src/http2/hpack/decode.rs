@@ -44,7 +44,7 @@ pub struct Counted {
 
 /// One field of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decoded<'a> {
+pub enum DecodedField<'a> {
     /// A field of a table: who needs it clones it, and who only looks does not.
     Known(&'a Name, &'a HeaderValue),
     /// A field of this block. A value that may not be indexed is marked as sensitive.
@@ -53,13 +53,13 @@ pub enum Decoded<'a> {
     Malformed(Malformed),
 }
 
-impl Decoded<'_> {
+impl DecodedField<'_> {
     /// Independent of the table.
-    pub fn into_owned(self) -> Decoded<'static> {
+    pub fn into_owned(self) -> DecodedField<'static> {
         match self {
-            Self::Known(name, value) => Decoded::Field(name.clone(), value.clone()),
-            Self::Field(name, value) => Decoded::Field(name, value),
-            Self::Malformed(why) => Decoded::Malformed(why),
+            Self::Known(name, value) => DecodedField::Field(name.clone(), value.clone()),
+            Self::Field(name, value) => DecodedField::Field(name, value),
+            Self::Malformed(why) => DecodedField::Malformed(why),
         }
     }
 }
@@ -141,7 +141,7 @@ impl Decoder {
         &mut self,
         block: &[u8],
         limits: &HeadLimits,
-        mut sink: impl FnMut(Decoded<'_>),
+        mut sink: impl FnMut(DecodedField<'_>),
     ) -> Result<Counted, DecodeError> {
         let mut reader = Reader::new(block);
         let mut counted = Counted::default();
@@ -176,16 +176,16 @@ impl Decoder {
     }
 
     #[inline]
-    fn indexed(&self, index: u32) -> Result<(Decoded<'_>, usize), DecodeError> {
+    fn indexed(&self, index: u32) -> Result<(DecodedField<'_>, usize), DecodeError> {
         if let Some((name, value)) = HPACK.field(index) {
             let size = name.as_str().len() + value.len() + ENTRY_OVERHEAD;
-            return Ok((Decoded::Known(name, value), size));
+            return Ok((DecodedField::Known(name, value), size));
         }
         let entry = self.entry(index)?;
         let decoded = match (&entry.name, &entry.value) {
-            (Some(name), Some(value)) => Decoded::Known(name, value),
-            (None, _) => Decoded::Malformed(Malformed::Name),
-            (_, None) => Decoded::Malformed(Malformed::Value),
+            (Some(name), Some(value)) => DecodedField::Known(name, value),
+            (None, _) => DecodedField::Malformed(Malformed::Name),
+            (_, None) => DecodedField::Malformed(Malformed::Value),
         };
         Ok((decoded, entry.size))
     }
@@ -204,7 +204,7 @@ impl Decoder {
         bits: u32,
         limits: &HeadLimits,
         counted: &Counted,
-    ) -> Result<(Decoded<'static>, usize), DecodeError> {
+    ) -> Result<(DecodedField<'static>, usize), DecodeError> {
         let room = limits.bytes_max.saturating_mul(EXCESS).saturating_sub(counted.bytes);
         let index = reader.integer(first, bits)?;
         let (name, name_len) = if index == 0 {
@@ -256,11 +256,11 @@ impl Decoder {
 }
 
 #[inline]
-fn decoded(name: Option<Name>, value: Option<HeaderValue>) -> Decoded<'static> {
+fn decoded(name: Option<Name>, value: Option<HeaderValue>) -> DecodedField<'static> {
     match (name, value) {
-        (Some(name), Some(value)) => Decoded::Field(name, value),
-        (None, _) => Decoded::Malformed(Malformed::Name),
-        (_, None) => Decoded::Malformed(Malformed::Value),
+        (Some(name), Some(value)) => DecodedField::Field(name, value),
+        (None, _) => DecodedField::Malformed(Malformed::Name),
+        (_, None) => DecodedField::Malformed(Malformed::Value),
     }
 }
 

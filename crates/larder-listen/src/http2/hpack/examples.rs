@@ -3,7 +3,7 @@
 //! In: the hex dumps of the pages. Out: their fields, and the size of the table behind each block.
 //! Deliberately absent: encoding. The policy of larder's encoder is another one.
 
-use super::decode::{Decoded, Decoder, HeadLimits};
+use super::decode::{DecodedField, Decoder, HeadLimits};
 
 const LIMITS: HeadLimits = HeadLimits { fields_max: 100, bytes_max: 16 * 1024 };
 
@@ -17,7 +17,7 @@ fn check(table_bytes_max: u32, blocks: &[(&str, &str, usize)]) {
     for (hex, expected, table) in blocks {
         let mut lines = Vec::new();
         let count = decoder.decode(&octets(hex), &LIMITS, |decoded| match decoded.into_owned() {
-            Decoded::Field(name, value) => {
+            DecodedField::Field(name, value) => {
                 lines.push(format!("{}: {}", name.as_str(), value.to_str().unwrap()))
             }
             other => panic!("{other:?}"),

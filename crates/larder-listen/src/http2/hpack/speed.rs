@@ -6,7 +6,7 @@
 use http::{HeaderName, HeaderValue, StatusCode};
 use larder_http::field_block::FieldBlock;
 
-use super::decode::{Decoded, Decoder, HeadLimits};
+use super::decode::{DecodedField, Decoder, HeadLimits};
 use super::encode::Encoder;
 
 const REQUEST: [(&str, &str); 13] = [
@@ -59,7 +59,7 @@ fn decode_of_a_second_request_with_clones() {
     decode_second(|decoded| drop(std::hint::black_box(decoded.into_owned())));
 }
 
-fn decode_second(mut sink: impl FnMut(Decoded<'_>)) {
+fn decode_second(mut sink: impl FnMut(DecodedField<'_>)) {
     let mut first = vec![0x82, 0x87, 0x41, 11];
     first.extend_from_slice(b"example.com");
     first.extend_from_slice(&[0x44, 11]);

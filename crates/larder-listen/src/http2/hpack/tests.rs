@@ -7,19 +7,19 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use larder_http::field_block::{CodingError, FieldBlock, Name, Pseudo};
 use proptest::prelude::*;
 
-use super::decode::{Counted, DecodeError, Decoded, Decoder, HeadLimits, Malformed};
+use super::decode::{Counted, DecodeError, DecodedField, Decoder, HeadLimits, Malformed};
 use super::encode::Encoder;
 
 const LIMITS: HeadLimits = HeadLimits { fields_max: 100, bytes_max: 16 * 1024 };
 
-fn decode(decoder: &mut Decoder, block: &[u8]) -> Result<(Vec<Decoded<'static>>, Counted), DecodeError> {
+fn decode(decoder: &mut Decoder, block: &[u8]) -> Result<(Vec<DecodedField<'static>>, Counted), DecodeError> {
     let mut seen = Vec::new();
     let counted = decoder.decode(block, &LIMITS, |decoded| seen.push(decoded.into_owned()))?;
     Ok((seen, counted))
 }
 
-fn field(name: &'static str, value: &'static str) -> Decoded<'static> {
-    Decoded::Field(Name::Regular(HeaderName::from_static(name)), HeaderValue::from_static(value))
+fn field(name: &'static str, value: &'static str) -> DecodedField<'static> {
+    DecodedField::Field(Name::Regular(HeaderName::from_static(name)), HeaderValue::from_static(value))
 }
 
 fn encode(encoder: &mut Encoder, fields: &[(&'static str, &'static str)]) -> Vec<u8> {
@@ -81,7 +81,7 @@ fn malformed_fields_are_told_and_keep_their_place() {
     let block =
         [&[0x40, 1, b'A', 1, b'b'][..], &[0x40, 1, b'a', 1, b'\n'], &[0x40, 1, b'c', 1, b'd']].concat();
     let (seen, _) = decode(&mut decoder, &block).unwrap();
-    let bad = |why| Decoded::Malformed(why);
+    let bad = |why| DecodedField::Malformed(why);
     assert_eq!(seen, [bad(Malformed::Name), bad(Malformed::Value), field("c", "d")]);
     // By index; and the name of an entry whose value was false.
     let (seen, _) = decode(&mut decoder, &[0xbe, 0xbf, 0xc0, 0x7f, 0x00, 1, b'x']).unwrap();
@@ -112,7 +112,7 @@ fn a_full_table_that_is_named_again_and_again_is_bounded_by_what_it_decodes_to()
     assert_eq!(decode(&mut decoder, &insert).unwrap().1.bytes, 3033);
     let mut bytes = 0;
     let counted = decoder.decode(&[0xbe; 21], &LIMITS, |decoded| match decoded.into_owned() {
-        Decoded::Field(_, value) => bytes += value.len(),
+        DecodedField::Field(_, value) => bytes += value.len(),
         other => panic!("{other:?}"),
     });
     assert_eq!((counted.unwrap().is_over, bytes), (true, 5 * 3000));
@@ -241,8 +241,8 @@ proptest! {
             let mut seen = Vec::new();
             decoder.decode(&out, &limits, |decoded| seen.push(decoded.into_owned())).unwrap();
             let mut expected =
-                vec![Decoded::Field(Name::Pseudo(Pseudo::Status), HeaderValue::from_str(status.as_str()).unwrap())];
-            expected.extend(stored.into_iter().chain(own).map(|(name, value)| Decoded::Field(Name::Regular(name), value)));
+                vec![DecodedField::Field(Name::Pseudo(Pseudo::Status), HeaderValue::from_str(status.as_str()).unwrap())];
+            expected.extend(stored.into_iter().chain(own).map(|(name, value)| DecodedField::Field(Name::Regular(name), value)));
             prop_assert_eq!(seen, expected);
             prop_assert_eq!(encoder.table(), decoder.table());
         }
