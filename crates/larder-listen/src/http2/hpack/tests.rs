@@ -175,6 +175,21 @@ fn secrets_and_passing_fields_never_enter_the_table() {
 }
 
 #[test]
+fn a_field_that_was_pushed_out_is_inserted_again() {
+    let mut encoder = Encoder::default();
+    encoder.set_table_size(160);
+    let names = ["x-a", "x-b", "x-c", "x-d", "x-e"];
+    for name in names.into_iter().chain(names) {
+        encode(&mut encoder, &[(name, "1")]);
+    }
+    assert_eq!(encoder.table(), (144, 4));
+    assert_eq!(encode(&mut encoder, &[("x-a", "1")])[0], 0x40);
+    assert_eq!(encode(&mut encoder, &[("x-a", "1")]), [0xbe]);
+    assert_eq!(encode(&mut encoder, &[("x-c", "1")]), [0xc1]);
+    assert_eq!(encode(&mut encoder, &[("x-b", "1")])[0], 0x40);
+}
+
+#[test]
 fn the_smallest_size_is_announced_first() {
     let mut encoder = Encoder::default();
     encoder.set_table_size(100);
