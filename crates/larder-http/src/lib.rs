@@ -8,6 +8,7 @@
 pub mod authority;
 pub mod body;
 pub mod connection;
+pub mod field_block;
 pub mod fields;
 pub mod framing;
 pub mod message;

@@ -48,4 +48,8 @@ pub use slots::Slots;
 #[doc(hidden)]
 pub mod testing {
     pub use crate::http1::head::{ParsedHead, Scan, parse};
+    pub use crate::http2::hpack::decode::{
+        Counted, DecodeError, DecodedField, Decoder, HeadLimits, Malformed,
+    };
+    pub use crate::http2::hpack::encode::{Block, Encoder};
 }

@@ -8,6 +8,7 @@
 
 mod content;
 mod head;
+pub(crate) mod hpack;
 mod prefixed;
 mod stream;
 
