@@ -1,7 +1,7 @@
 //! larder's dashboard as a picture that can be committed.
 //!
-//! In: a browser, an admin address without a token, and the page, as it stands behind `#/`. Out: a picture of the page, or of its upper part, once its figures are
-//! live. The name of this host is nobody's business: `cache1` stands in its place.
+//! In: a browser, an admin address without a token, and the page, as it stands behind `#/`. Out: a picture of the page, or of its upper part, once its
+//! figures are live. The name of this host does not belong into a picture: `cache1` stands in its place.
 
 use std::net::SocketAddr;
 use std::path::Path;

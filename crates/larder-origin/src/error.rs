@@ -211,12 +211,10 @@ impl OriginError {
     }
 }
 
-/// An exchange without a final response head, and how far it came.
-#[derive(Debug, thiserror::Error)]
-#[error("{error}")]
+/// An exchange without a final response head, and how far it came. It is no error itself: its [`OriginError`] is, and says all that there is to say.
+#[derive(Debug)]
 pub struct OriginFailure {
     /// Why.
-    #[source]
     pub error: OriginError,
     /// The server that was asked or connected to last, as configured; `None` where none was chosen.
     pub server: Option<Arc<str>>,

@@ -12,7 +12,7 @@ pub(crate) struct InFlight {
     counters: Arc<Counters>,
     seat: Option<Seat>,
     ticket: Option<Ticket>,
-    /// Of whoever asked.
+    /// The counter of the one that asked.
     received: Option<Arc<AtomicU64>>,
 }
 

@@ -167,7 +167,7 @@ async fn answered_with(bytes: &'static [u8]) -> String {
     let larder = Larder::new(&address, |settings| settings.tls = trusting(&trust));
     let error = larder.origin.send(get("/")).await.unwrap_err();
     larder.ends_without_leaks().await;
-    format!("{} {error}", error.token())
+    format!("{} {}", error.token(), error.error)
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 //! A field enters the table at its second use on the connection, and costs an index from then on. Which fields were met is
 //! remembered in a small fixed set of hashes; a hash leads to an entry, whose octets are compared before it is used.
 //! Secrets and passing fields never enter it ([`Keeping`]), nor does what would take more than a quarter of the table.
-//! Deliberately absent: pushing out what is used often for what is new in any other way than the age of entries.
+//! Deliberately absent: any order of eviction but by age, as RFC 7541 has it.
 
 use std::collections::VecDeque;
 
