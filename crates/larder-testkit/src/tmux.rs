@@ -28,8 +28,21 @@ impl Tmux {
             return None;
         }
         let tmux = Self { directory: tempfile::tempdir().unwrap() };
-        let shell = "env -u LARDER_ADMIN -u LARDER_ADMIN_TOKEN -u NO_COLOR -u ENV PS1='$ ' sh";
-        tmux.run(&["new-session", "-d", "-x", "80", "-y", "24", shell]);
+        // By words: a single word is given to the shell that SHELL names, and not each shell lets the last command take its place.
+        let shell = [
+            "env",
+            "-u",
+            "LARDER_ADMIN",
+            "-u",
+            "LARDER_ADMIN_TOKEN",
+            "-u",
+            "NO_COLOR",
+            "-u",
+            "ENV",
+            "PS1=$ ",
+            "sh",
+        ];
+        tmux.run(&[&["new-session", "-d", "-x", "80", "-y", "24"][..], &shell].concat());
         Some(tmux)
     }
 

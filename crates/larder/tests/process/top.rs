@@ -7,6 +7,7 @@ use std::time::Duration;
 use larder_testkit::client::Request;
 use larder_testkit::origin::{Answer, Origin};
 use larder_testkit::tmux::Tmux;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::pidfd_send_signal;
 
 use crate::process::log::{open_stream, stream};
@@ -190,6 +191,33 @@ async fn signals_end_it_and_the_terminal_is_as_it_was() {
         pidfd_send_signal(tmux.child(), signal).unwrap();
         tmux.ended(0).await;
     }
+}
+
+#[tokio::test]
+async fn a_key_that_begins_a_sequence_does_not_stop_the_picture() {
+    let Some(tmux) = Tmux::start() else { return };
+    let origin = origin();
+    let (_directory, path) = written(&config(&origin.url(), "", ""));
+    let larder = Process::run_config(&path).await;
+    top(&tmux, &larder.admin.to_string()).await;
+    tmux.key("M-[");
+    drop(larder);
+    tmux.shows(&["no larder answers"]).await;
+    pidfd_send_signal(tmux.child(), Signal::TERM).unwrap();
+    tmux.ended(0).await;
+}
+
+#[tokio::test]
+async fn it_ends_with_its_terminal() {
+    let Some(tmux) = Tmux::start() else { return };
+    let origin = origin();
+    let (_directory, path) = written(&config(&origin.url(), "", ""));
+    let larder = Process::run_config(&path).await;
+    top(&tmux, &larder.admin.to_string()).await;
+    let top = tmux.child();
+    drop(tmux);
+    let limit = Timespec { tv_sec: 20, tv_nsec: 0 };
+    assert_eq!(poll(&mut [PollFd::new(&top, PollFlags::IN)], Some(&limit)), Ok(1));
 }
 
 /// The parts that a larder had before it had any figures over time.

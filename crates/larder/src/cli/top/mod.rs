@@ -25,7 +25,7 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crossterm::event::{Event, EventStream};
+use crossterm::event::Event;
 use http::Method;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
@@ -129,16 +129,16 @@ async fn drawn(
     // They end with their answers, and with the screen.
     let mut tasks = JoinSet::new();
     tasks.spawn(keep_fed(larder.clone(), wants, feed.clone()));
-    let mut keys = EventStream::new();
+    let mut keys = terminal::events().map_err(Ended::Writing)?;
     let mut looks = tokio::time::interval(LOOK_TIME);
     let (mut is_new, mut next) = (true, Instant::now());
     while !view.is_over {
         let mut asks = Vec::new();
         tokio::select! {
             () = ends.come() => return Ok(()),
-            event = futures_util::StreamExt::next(&mut keys) => {
+            event = keys.recv() => {
                 // The terminal has gone.
-                let Some(Ok(event)) = event else { return Ok(()) };
+                let Some(event) = event else { return Ok(()) };
                 asks.extend(pressed(event, view, terminal).map_err(Ended::Writing)?);
                 if tasks.len() > ASKS_MAX {
                     asks.clear();

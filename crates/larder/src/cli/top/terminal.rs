@@ -1,6 +1,6 @@
 //! The terminal as a screen, and as it was before.
 //!
-//! In: standard output, which is a terminal. Out: a screen of its own, without a cursor, with keys one by one. It is given back when the value goes,
+//! In: standard output, which is a terminal. Out: a screen of its own, without a cursor, and keys one by one. It is given back when the value goes,
 //! when the process panics, and when the command says so. What cannot be given back is lost in silence: there is no terminal to tell it to.
 //! Deliberately absent: signals that are sent to stop the process; only the key for it is known here.
 
@@ -10,10 +10,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossterm::ExecutableCommand as _;
 use crossterm::cursor::Show;
+use crossterm::event::Event;
 use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Position;
 use rustix::process::{Signal, getpid, kill_process};
+use tokio::sync::mpsc;
+
+/// So many keys wait for the screen at most; more wait in the terminal.
+const EVENTS: usize = 64;
 
 /// Whether the terminal is a screen now. To leave it twice would set the cursor back to where it was before the message of a panic.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
@@ -53,7 +59,9 @@ impl TopTerminal {
     /// # Errors
     /// The terminal has gone.
     pub(super) fn repaint(&mut self) -> std::io::Result<()> {
-        self.screen.clear()
+        // `Terminal::clear` asks the terminal where its cursor is, and takes the answer from the keys.
+        let size = self.screen.size()?;
+        self.screen.resize((Position::ORIGIN, size).into())
     }
 
     /// Gives the terminal back, has the process stand still as Ctrl-Z does it, and takes the terminal again when it goes on.
@@ -64,7 +72,7 @@ impl TopTerminal {
         restore();
         kill_process(getpid(), Signal::TSTP)?;
         self.screen = entered()?;
-        self.screen.clear()
+        self.repaint()
     }
 }
 
@@ -72,6 +80,26 @@ impl Drop for TopTerminal {
     fn drop(&mut self) {
         restore();
     }
+}
+
+/// Keys and changes of the size, as they come. No more of them come when the terminal has gone.
+///
+/// They are read on a thread of their own, as a read can block in the midst of a sequence: Alt-\[ begins one that nothing may end. The thread ends
+/// with the process.
+///
+/// # Errors
+/// There is no thread for them.
+pub(super) fn events() -> std::io::Result<mpsc::Receiver<Event>> {
+    let (events, receiver) = mpsc::channel(EVENTS);
+    let read = move || {
+        while let Ok(event) = crossterm::event::read() {
+            if events.blocking_send(event).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new().name("larder-keys".to_owned()).spawn(read)?;
+    Ok(receiver)
 }
 
 fn entered() -> std::io::Result<Terminal<CrosstermBackend<Stdout>>> {
