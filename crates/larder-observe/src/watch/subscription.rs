@@ -31,6 +31,10 @@ const ALL_WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Within this time a reader takes something of what waits.
 const SLOW: Duration = Duration::from_secs(10);
 const SECOND: Duration = Duration::from_secs(1);
+/// Between two times that a reader is woken for samples. Drains come more often, and to wake it costs more than what they bring.
+const WAKE_PAUSE: Duration = Duration::from_millis(25);
+/// Unless so many of the samples wait.
+const WAKE_WAITING: usize = 256;
 
 /// What a subscription brings.
 #[derive(Clone, Debug)]
@@ -107,7 +111,22 @@ struct Waits {
     read: Option<Duration>,
     end: Option<End>,
     waker: Option<Waker>,
+    /// When it was woken for samples.
+    woken: Option<Duration>,
     take_all: Option<TakeAll>,
+}
+
+impl Waits {
+    /// Who is to be woken now.
+    fn due(&mut self, now: Duration) -> Option<Waker> {
+        let is_early = self.woken.is_some_and(|woken| now.saturating_sub(woken) < WAKE_PAUSE);
+        if self.queue.is_empty() || is_early && self.queue.len() < WAKE_WAITING {
+            return None;
+        }
+        let waker = self.waker.take()?;
+        self.woken = Some(now);
+        Some(waker)
+    }
 }
 
 /// What became of samples that were handed to a reader.
@@ -161,7 +180,7 @@ impl Reader {
             }
         }
         state.skipped += skipped;
-        let waker = if state.queue.is_empty() { None } else { state.waker.take() };
+        let waker = state.due(now);
         drop(state);
         if let Some(waker) = waker {
             waker.wake();
