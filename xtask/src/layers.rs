@@ -24,6 +24,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("larder-config", 2),
     ("larder-remote", 2),
     ("larder-tier", 2),
+    ("larder-acme", 3),
     ("larder-disk", 3),
     ("larder-files", 3),
     ("larder-listen", 3),

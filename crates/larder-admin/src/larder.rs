@@ -156,6 +156,9 @@ pub trait Larder: Send + Sync + 'static {
     /// For `GET /api/v1/about`: which larder this is, and what its words mean, as JSON. `may_change` is whether the client may purge.
     fn about(&self, may_change: bool) -> Bytes;
 
+    /// For `GET /api/v1/certificates`: the certificates that clients are shown, as JSON.
+    fn certificates(&self) -> Bytes;
+
     /// For `GET /api/v1/config`: the config in force, as JSON. Takes as long as the file takes to be read.
     fn config(&self) -> Answering<Bytes>;
 

@@ -114,6 +114,7 @@ impl Admin {
                 content(StatusCode::OK, JSON, json)
             }
             Deed::Config => self.config().await,
+            Deed::Certificates => content(StatusCode::OK, JSON, self.shared.larder.certificates()),
             Deed::Explain => self.explain(head).await,
             Deed::List => self.list(head).await,
             Deed::Object => self.object(head).await,

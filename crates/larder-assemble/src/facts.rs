@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 
 use http::{HeaderMap, HeaderName, Method, Version, header};
+use larder_http::fields::client_cert::CLIENT_CERT;
 use larder_http::fields::cookie;
 use larder_http::message::Scheme;
 use larder_http::time::WallTime;
@@ -116,5 +117,5 @@ impl<'a> Asker<'a> {
 
 /// Whether a field holds a password.
 pub(crate) fn is_secret(name: &HeaderName) -> bool {
-    *name == header::AUTHORIZATION || *name == header::PROXY_AUTHORIZATION
+    *name == header::AUTHORIZATION || *name == header::PROXY_AUTHORIZATION || *name == CLIENT_CERT
 }

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, StatusCode, header};
+use larder_http::fields::client_cert::CLIENT_CERT;
 use larder_http::fields::cookie;
 use larder_http::template::Language;
 
@@ -58,6 +59,9 @@ pub struct CachePolicy {
     pub language_selection: bool,
     /// Which responses are templates.
     pub templates: TemplatePolicy,
+    /// Whether requests may say in Client-Cert which certificate their client has shown (RFC 9440), which is no less than Authorization. Default no:
+    /// then the field is not there.
+    pub client_certificates: bool,
 }
 
 impl Default for CachePolicy {
@@ -80,6 +84,7 @@ impl Default for CachePolicy {
             ignore: Ignored::default(),
             language_selection: false,
             templates: TemplatePolicy::default(),
+            client_certificates: false,
         }
     }
 }
@@ -95,6 +100,16 @@ impl CachePolicy {
     /// Whether a request has credentials that matter.
     pub(crate) fn is_authorized(&self, request: &HeaderMap) -> bool {
         !self.ignore.authorization && request.contains_key(header::AUTHORIZATION)
+            || self.has_certificate(request)
+    }
+
+    /// Whether a request has credentials, whatever they matter: what it is answered may be its client's own, and it is not repeated for anybody else.
+    pub fn has_credentials(&self, request: &HeaderMap) -> bool {
+        request.contains_key(header::AUTHORIZATION) || self.has_certificate(request)
+    }
+
+    fn has_certificate(&self, request: &HeaderMap) -> bool {
+        self.client_certificates && request.contains_key(CLIENT_CERT)
     }
 
     /// Why a request may neither fill nor use a response that lives by a lifetime that the application did not give, if it
@@ -147,7 +162,8 @@ impl CachePolicy {
 
 /// Request fields that carry credentials. The RFC knows the first; the others count where the application did not say
 /// for how long its response may be shared.
-const CREDENTIALS: [&str; 4] = ["authorization", "x-api-key", "x-auth-token", "x-access-token"];
+const CREDENTIALS: [&str; 5] =
+    ["client-cert", "authorization", "x-api-key", "x-auth-token", "x-access-token"];
 
 /// Whether a request field of this name carries credentials.
 pub(crate) fn is_credentials(name: &HeaderName) -> bool {

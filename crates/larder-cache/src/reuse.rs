@@ -173,7 +173,7 @@ fn stale(stored: &StoredHead, request: &RequestHead, now: Now, policy: &CachePol
     let (age, staleness) = (stored.freshness.age(now), stored.freshness.staleness(now));
     // Nobody's credentials are used for a request that nobody waits for.
     if may_refresh_behind(stored, now, policy)
-        && !request.fields.contains_key(header::AUTHORIZATION)
+        && !policy.has_credentials(&request.fields)
         && wish(stored, request, now, policy).is_none()
     {
         return Reuse::Refresh { age, staleness };

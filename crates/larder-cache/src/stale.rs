@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use http::{StatusCode, header};
+use http::StatusCode;
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
 
@@ -178,7 +178,7 @@ pub fn may_stand_in(
 /// Whether a refresh that nobody waits for may be made with this request: not where the answer would be its client's own,
 /// and so nothing to refresh with. Nobody's credentials are used for a request that nobody waits for.
 pub fn may_refresh_with(request: &RequestHead, stored: &StoredHead, policy: &CachePolicy) -> bool {
-    !request.fields.contains_key(header::AUTHORIZATION) && is_shared_with(request, &stored.freshness, policy)
+    !policy.has_credentials(&request.fields) && is_shared_with(request, &stored.freshness, policy)
 }
 
 /// Whether `stored` is stale at `now`, and may be used all the same while somebody validates it: within its

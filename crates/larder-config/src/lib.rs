@@ -15,6 +15,7 @@ mod checks;
 mod document;
 mod flags;
 mod load;
+mod places;
 mod problem;
 mod reading;
 mod schema;
@@ -24,9 +25,11 @@ mod value;
 
 pub use flags::Flags;
 pub use load::{Checked, accelerate, load, load_with, parse, parse_with};
+pub use places::Places;
 pub use problem::{Errors, Problem};
 pub use schema::json::json_schema;
 pub use schema::page::reference_markdown;
+pub use sections::acme::{Acme, ExternalAccount};
 pub use sections::admin::AdminSettings;
 pub use sections::assemble::AssembleSetting;
 pub use sections::config::Config;
@@ -40,6 +43,7 @@ pub use sections::fragments::Fragments;
 pub use sections::health::Health;
 pub use sections::key::{KeySettings, QueryParts, TRACKING_PARAMETERS};
 pub use sections::limits::Limits;
+pub use sections::listen::ListenEntry;
 pub use sections::live::Live;
 pub use sections::log::Log;
 pub use sections::memcached::{Memcached, RemoteServerEntry};
@@ -54,13 +58,16 @@ pub use sections::rule::Rule;
 pub use sections::server::ServerEntry;
 pub use sections::settings::{Layer, Resolved, Settings};
 pub use sections::site::Site;
+pub use sections::site_tls::{CertificateFiles, Hsts, RedirectHttps, SiteTls};
 pub use sections::store::{DEFAULT_STORE, Store};
 pub use sections::tags::TagFields;
+pub use sections::tls::Tls;
 pub use sections::values::ValueSettings;
 pub use sections::versions::{VersionPlace, Versions, VersionsSetting};
 pub use told::difference::{DIFF_LINES_MAX, DiffKind, DiffLine, Difference};
 pub use told::{ConfigText, RulePlace, SitePlace};
 pub use value::absent_status::AbsentStatus;
+pub use value::acme::{AccountId, AcmeContact, AcmeDirectory, AcmeProfile};
 pub use value::certified::CertifiedName;
 pub use value::cidr::Cidr;
 pub use value::disk_size::DiskSize;
@@ -70,12 +77,13 @@ pub use value::harmless::HarmlessCookie;
 pub use value::hash_by::HashBy;
 pub use value::host::{HostName, HostPattern};
 pub use value::lifetimes::Lifetimes;
+pub use value::listen::ListenAddress;
 pub use value::matching::ValueMatch;
 pub use value::media::{BareMediaType, MediaPattern, MediaType};
 pub use value::mode::FileMode;
 pub use value::name::{CookieName, HiddenParameter, MemberName, Name, ParameterName, RedisName, RuleName};
 pub use value::name_server::NameServer;
-pub use value::path::{AccessLog, Directory, ExistingFile};
+pub use value::path::{AccessLog, Directory, ExistingFile, StateDirectory};
 pub use value::percent::Percent;
 pub use value::probe::{ProbeHost, ProbeTarget};
 pub use value::purge_path::PurgePath;
@@ -95,8 +103,9 @@ pub use value::target::TargetField;
 pub use value::value_key::{ValueKey, ValueKeyPart};
 pub use value::version_key::VersionKey;
 pub use value::words::{
-    AssembleMode, Balance, CacheMode, ClientAddresses, Cookies, Escape, HeadMode, Ignored, Invalidate,
-    Layout, LogFormat, OnError, Protocol, RecordCoding, RequestDirectives, Ring, SetCookie, ValueFormat,
+    AcmeChallenge, AssembleMode, Balance, CacheMode, ClientAddresses, ClientAuth, Cookies, Escape, HeadMode,
+    Ignored, Invalidate, Layout, LogFormat, OnError, Protocol, RecordCoding, RequestDirectives, Ring,
+    SetCookie, TlsVersion, ValueFormat,
 };
 
 #[cfg(test)]

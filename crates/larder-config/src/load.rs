@@ -9,6 +9,7 @@ use std::path::Path;
 use crate::document::source::Source;
 use crate::document::{self, Table};
 use crate::flags::{self, Flags};
+use crate::places::Places;
 use crate::problem::{Errors, Problem};
 use crate::reading::{At, Reading};
 use crate::schema::Section;
@@ -32,6 +33,20 @@ pub struct Checked {
     pub notes: Vec<Problem>,
     /// What it was read from, without secrets.
     pub text: ConfigText,
+    /// Where each key of it stands.
+    pub places: Places,
+}
+
+impl Checked {
+    /// Line and column of the value of a key such as `site[0].tls[1].cert`, both from 1; see [`Places::place`].
+    pub fn place(&self, key: &str) -> Option<(usize, usize)> {
+        self.places.place(key)
+    }
+
+    /// A problem with the value of a key, for what is found out where files are opened; see [`Places::problem`].
+    pub fn problem(&self, key: &str, found: impl Into<String>) -> Problem {
+        self.places.problem(key, found)
+    }
 }
 
 /// Reads and checks a file. Relative paths in it start at its directory.
@@ -133,8 +148,9 @@ fn check(
     if config.store(&default_store).is_none() {
         config.stores.push((default_store, Store::default()));
     }
+    let places = Places::of(document, &reading);
     let (warnings, notes) = (in_order(reading.warnings), in_order(reading.notes));
-    Ok(Checked { config, warnings, notes, text: text.unwrap_or_default() })
+    Ok(Checked { config, warnings, notes, text: text.unwrap_or_default(), places })
 }
 
 fn in_order(mut problems: Vec<Problem>) -> Vec<Problem> {

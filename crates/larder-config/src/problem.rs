@@ -39,12 +39,16 @@ impl Problem {
         }
     }
 
-    pub(crate) fn expected(mut self, expected: impl Into<String>) -> Self {
+    /// The same, with what would have been right there.
+    #[must_use]
+    pub fn expected(mut self, expected: impl Into<String>) -> Self {
         self.expected = Some(expected.into());
         self
     }
 
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+    /// The same, with what to try.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }

@@ -75,6 +75,16 @@ impl<'a> Reading<'a> {
         Self::new(Source::new("", ""), base_dir, |_| &[])
     }
 
+    /// The file as it was named.
+    pub(crate) fn file(&self) -> &str {
+        self.source.file
+    }
+
+    /// Line and column of a byte of the text, from 1.
+    pub(crate) fn position(&self, byte: usize) -> (usize, usize) {
+        self.source.position(byte)
+    }
+
     /// A problem, to be completed and then refused or warned about.
     pub(crate) fn problem(&self, place: &Position, at: &At<'_>, found: impl Into<String>) -> Problem {
         let (file, (line, column), key) = match place {

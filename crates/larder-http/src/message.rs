@@ -5,31 +5,22 @@
 //! Out to the listener: a [`Response`], whose head may be prepared once and shared by many answers.
 
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, StatusCode, Version, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 
 use crate::authority::Authority;
 use crate::body::Body;
 use crate::fields::age;
 use crate::fields::cache_status::{CACHE_STATUS, CacheStatus};
+pub use crate::peer::{ClientPolicyId, Peer, TlsPeer, TlsVersion};
 pub use crate::scheme::Scheme;
 use crate::target::Target;
 use crate::trailers;
-
-/// The two ends of a client's connection.
-#[derive(Clone, Copy, Debug)]
-pub struct Peer {
-    /// The client.
-    pub remote: SocketAddr,
-    /// Our end.
-    pub local: SocketAddr,
-}
 
 /// A validated request head. `fields` holds end-to-end fields only, without Host and Content-Length.
 #[derive(Clone, Debug)]
@@ -104,11 +95,15 @@ impl SharedFields for PreparedFields {
 /// Writes `fields` as HTTP/1 field lines.
 pub fn write_http1_fields(fields: &HeaderMap, out: &mut Vec<u8>) {
     for (name, value) in fields {
-        out.extend_from_slice(name.as_str().as_bytes());
-        out.extend_from_slice(b": ");
-        out.extend_from_slice(value.as_bytes());
-        out.extend_from_slice(b"\r\n");
+        write_http1_field(name, value, out);
     }
+}
+
+fn write_http1_field(name: &HeaderName, value: &HeaderValue, out: &mut Vec<u8>) {
+    out.extend_from_slice(name.as_str().as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value.as_bytes());
+    out.extend_from_slice(b"\r\n");
 }
 
 /// A final response head on its way to a client. The fields sent are `stored`, where present, followed by `fields`, Age
@@ -127,6 +122,8 @@ pub struct ResponseHead {
     pub age: Option<u64>,
     /// The same for what Cache-Status says.
     pub cache_status: Option<CacheStatus>,
+    /// What the site adds to each answer that has no field of the name, prepared once.
+    pub site: Option<Arc<PreparedFields>>,
     /// The reason phrase of HTTP/1, where it is not the usual one of the status: printable ASCII. HTTP/2 has none.
     pub reason: Option<&'static str>,
 }
@@ -134,7 +131,7 @@ pub struct ResponseHead {
 impl ResponseHead {
     /// A head with its own fields only.
     pub fn new(status: StatusCode, fields: HeaderMap) -> Self {
-        Self { status, stored: None, fields, age: None, cache_status: None, reason: None }
+        Self { status, stored: None, fields, age: None, cache_status: None, site: None, reason: None }
     }
 
     /// A head with `stored` fields and some of its own.
@@ -161,6 +158,11 @@ impl ResponseHead {
         if let Some(status) = &self.cache_status {
             all.append(CACHE_STATUS, status.value());
         }
+        if let Some(site) = &self.site {
+            for (name, value) in &site.map {
+                all.entry(name).or_insert_with(|| value.clone());
+            }
+        }
         all
     }
 
@@ -179,6 +181,15 @@ impl ResponseHead {
             out.extend_from_slice(b"cache-status: ");
             status.write(out);
             out.extend_from_slice(b"\r\n");
+        }
+        if let Some(site) = &self.site {
+            // Nearly always, the application leaves them to the site.
+            if site.map.keys().all(|name| self.field(name).is_none()) {
+                out.extend_from_slice(&site.http1);
+            } else {
+                let missing = site.map.iter().filter(|(name, _)| self.field(name).is_none());
+                missing.for_each(|(name, value)| write_http1_field(name, value, out));
+            }
         }
     }
 

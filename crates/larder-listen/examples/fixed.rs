@@ -51,6 +51,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Slots::new(1000),
         Arc::new(Metrics::default()),
         Drain::new().signal(),
+        Arc::default(),
     ))?;
     Ok(())
 }

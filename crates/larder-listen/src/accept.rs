@@ -3,8 +3,9 @@
 //! In: one worker's socket of a listener. Out: [`Accepted`] transports, each served in a task of its own. A transport is
 //! accepted only while a slot is free: beyond that, connections wait in the kernel's backlog, where they cost no descriptor of
 //! larder.
-//! Deliberately absent: PROXY protocol, and every step that waits for the client. Steps that a transport needs before HTTP
-//! begins, such as the handshake of TLS, will run in the task of the connection.
+//! For TLS a place among the handshakes of the worker is taken as well, until the handshake is over. Without one nothing more is accepted.
+//! Deliberately absent: PROXY protocol, and every step that waits for the client. What a transport needs before HTTP begins, the handshake of TLS, runs in
+//! the task of the connection.
 
 use std::future::poll_fn;
 use std::io;
@@ -19,14 +20,15 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use crate::accepted::Accepted;
-use crate::connection::serve_member;
+use crate::connection::{serve_member, serve_tls_member};
 use crate::drain::{DrainSignal, Membership};
-use crate::listener::{BoundSocket, Listener};
+use crate::listener::{BoundSocket, Listener, Transport};
 use crate::metrics::Metrics;
 use crate::service::Service;
 use crate::settings::Settings;
 use crate::slots::Slots;
 use crate::socket::{ListeningSocket, Socket};
+use crate::tls::{Handshakes, OpenHandshake};
 
 /// How long a drain waits for the first bytes of connections that the kernel keeps back for them: time for a request that is on
 /// its way. Of a client that connects ahead and says nothing for longer, the first bytes meet a closed socket.
@@ -37,7 +39,8 @@ const REST: Duration = Duration::from_millis(100);
 /// Accepts connections and serves each in a task of its own, until the drain starts; then accepts what has already
 /// arrived or is about to, closes the socket and returns. Connections go on. Has to run within a tokio runtime with I/O and time.
 ///
-/// Each connection takes the `settings` of the moment it was accepted. `slots` bounds the connections that are open at once over all loops that share it.
+/// Each connection takes the `settings` of the moment it was accepted. `slots` bounds the connections that are open at once over all loops that share it, and
+/// `handshakes` are those of the worker.
 ///
 /// # Errors
 /// The socket could not be registered with the runtime.
@@ -51,22 +54,51 @@ pub async fn accept_loop<S: Service>(
     slots: Arc<Slots>,
     metrics: Arc<Metrics>,
     drain: DrainSignal,
+    handshakes: Arc<Handshakes>,
 ) -> io::Result<()> {
+    let is_tls = socket.listener.transport == Transport::Tls;
     let mut acceptor = Acceptor::new(socket, &slots, &metrics, drain.watch())?;
     while let Some(slot) = free_slot(&slots, &metrics).await
         && let Some(accepted) = acceptor.next().await
     {
+        // A place is not held for who has not come: other listeners of the worker may need it.
+        let handshake = match is_tls {
+            true => Some(free_handshake(&handshakes, &settings, &metrics).await),
+            false => None,
+        };
         metrics.accepted.add(1);
         let (settings, service) = (settings.load_full(), service.clone());
         let (metrics, membership, slots) = (metrics.clone(), drain.join(), Arc::clone(&slots));
-        // Boxed: the runtime moves what it is given several times, also when it has ended.
-        tokio::spawn(Box::pin(async move {
-            serve_member(accepted, settings, service, metrics, membership).await;
+        let ended = move || {
             drop(slot);
             slots.refill_spare();
-        }));
+        };
+        // Boxed: the runtime moves what it is given several times, also when it has ended. Apart, so that what is in clear text is as small as before.
+        match handshake {
+            None => tokio::spawn(Box::pin(async move {
+                serve_member(accepted, settings, service, metrics, membership).await;
+                ended();
+            })),
+            Some(handshake) => tokio::spawn(Box::pin(async move {
+                serve_tls_member(accepted, handshake, settings, service, metrics, membership).await;
+                ended();
+            })),
+        };
     }
     Ok(())
+}
+
+/// Waits until a handshake more may begin.
+async fn free_handshake(
+    handshakes: &Arc<Handshakes>,
+    settings: &ArcSwap<Settings>,
+    metrics: &Metrics,
+) -> OpenHandshake {
+    let max = settings.load().limits.handshakes_max;
+    if handshakes.open() >= max {
+        metrics.handshakes_paused.add(1);
+    }
+    handshakes.begin(max).await
 }
 
 /// Waits for a free slot; `None` where there will never be one again.
@@ -162,7 +194,7 @@ impl<'a> Acceptor<'a> {
         // Only a wildcard address leaves open which of our addresses was dialled.
         let local =
             if address.ip().is_unspecified() { stream.local_addr().unwrap_or(address) } else { address };
-        let peer = Peer { remote: canonical(remote), local: canonical(local) };
+        let peer = Peer::clear(canonical(remote), canonical(local));
         Accepted { stream, peer, transport, protocols }
     }
 }

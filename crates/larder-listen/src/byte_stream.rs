@@ -13,6 +13,9 @@ pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin + 'static {
     /// Whether [`Self::poll_send_file`] works.
     const SENDS_FILES: bool = false;
 
+    /// Whether a read that does not fill its room has taken all that the kernel had.
+    const READS_ALL: bool = true;
+
     /// Writes bytes behind which a file follows at once: the kernel may keep them back for it.
     fn poll_write_ahead(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(self).poll_write(cx, bytes)
@@ -30,6 +33,10 @@ pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin + 'static {
     ) -> Poll<io::Result<usize>> {
         Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
     }
+
+    /// Says that nothing more follows, where the stream can say that and it can be said without waiting. To be called before an orderly close
+    /// that nothing is left to be written ahead of.
+    fn end(&mut self) {}
 
     /// Makes the next close a reset, so that nothing sent so far can be taken for a whole. Where the stream cannot,
     /// it just closes.

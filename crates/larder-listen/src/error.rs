@@ -70,6 +70,8 @@ pub enum Refusal {
     BodyCut,
     /// The content is longer than the limit.
     BodyTooLarge,
+    /// Something else than TLS at a listener for TLS.
+    ClearText,
 }
 
 impl Refusal {
@@ -85,7 +87,8 @@ impl Refusal {
             Self::Expectation => StatusCode::EXPECTATION_FAILED,
             Self::HeadTimeout | Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::RequestLine
+            Self::ClearText
+            | Self::RequestLine
             | Self::Target
             | Self::Scheme
             | Self::LineEnd
@@ -116,7 +119,7 @@ impl Refusal {
     }
 
     /// All tokens, in the order of the enum.
-    pub const TOKENS: [&'static str; 20] = [
+    pub const TOKENS: [&'static str; 21] = [
         "request-line",
         "version",
         "method",
@@ -137,6 +140,7 @@ impl Refusal {
         "body-timeout",
         "body-cut",
         "body-too-large",
+        "clear-text",
     ];
 
     /// Its place among the counters.
@@ -162,6 +166,7 @@ impl Refusal {
             Self::BodyTimeout => 17,
             Self::BodyCut => 18,
             Self::BodyTooLarge => 19,
+            Self::ClearText => 20,
         }
     }
 }

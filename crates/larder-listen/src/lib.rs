@@ -1,18 +1,19 @@
 //! The listener: sockets in, validated requests out to a [`Service`], responses back onto the wire.
 //!
-//! In: connections of clients, clear text, HTTP/1.0, 1.1 and 2 (prior knowledge) on the same port. Out: for each
+//! In: connections of clients, in clear text with HTTP/1.0, 1.1 and 2 (prior knowledge) on the same port, or over TLS. Out: for each
 //! request one call of a [`Service`] with a typed head that holds end-to-end fields only; whatever two parsers could
 //! read differently has been refused before. The answer is framed here and nowhere else (RFC 9112, RFC 9113).
 //!
 //! A [`Listener`] is a value: an address, a [`Transport`] and the [`Protocols`] on it. A connection has two stages with an
-//! [`Accepted`] transport between them: [`accept`] takes it from the socket, and `detect` tells what the client speaks on it.
+//! [`Accepted`] transport between them: [`accept`] takes it from the socket, `tls` shakes hands where that is its transport, and `detect` tells what
+//! the client speaks on it.
 //! `http1` and `http2` each own their protocol; [`drain`] ends connections in good order; [`metrics`] counts.
-//! Deliberately absent: any knowledge of sites, caches or origins, trust in forwarded fields, and TLS, which will
-//! enter as another [`Transport`].
+//! Deliberately absent: any knowledge of sites, caches or origins, of certificates, and trust in forwarded fields.
 
 pub mod accept;
 mod accepted;
 pub mod byte_stream;
+mod cell;
 pub mod connection;
 mod content;
 mod context;
@@ -32,9 +33,11 @@ mod socket;
 #[cfg(test)]
 mod sockets;
 mod timer;
+mod tls;
 
 pub use accept::accept_loop;
 pub use accepted::Accepted;
+pub use cell::Cell;
 pub use connection::serve_connection;
 pub use drain::{Drain, DrainSignal};
 pub use error::{ListenError, Refusal};
@@ -43,6 +46,7 @@ pub use metrics::Metrics;
 pub use service::{Interims, Service};
 pub use settings::{Limits, Settings};
 pub use slots::Slots;
+pub use tls::{HandshakeFailure, Handshakes};
 
 /// What the fuzzers and the differential tests look at; not for use by other crates.
 #[doc(hidden)]

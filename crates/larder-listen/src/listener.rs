@@ -3,8 +3,7 @@
 //! In: a listener, and the number of workers. Out: one socket for each worker, shared by SO_REUSEPORT, so that the kernel
 //! spreads connections and workers share nothing. SO_REUSEPORT would hide that another process listens on the same port, so
 //! each address is bound once without it as a probe.
-//! Deliberately absent: the choice of how many workers there are, and every transport except TCP in clear text. TLS will be
-//! another [`Transport`]. HTTP/3 will be another [`Transport`] and another [`Protocol`].
+//! Deliberately absent: the choice of how many workers there are. HTTP/3 will be another [`Transport`] and another [`Protocol`].
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -23,6 +22,8 @@ const BACKLOG: i32 = 4096;
 pub enum Transport {
     /// TCP, in clear text.
     Tcp,
+    /// TLS over TCP.
+    Tls,
 }
 
 impl Transport {
@@ -30,13 +31,14 @@ impl Transport {
     pub const fn scheme(self) -> Scheme {
         match self {
             Self::Tcp => Scheme::Http,
+            Self::Tls => Scheme::Https,
         }
     }
 
     /// The protocols that larder can tell apart on it.
     const fn protocols(self) -> Protocols {
         match self {
-            Self::Tcp => Protocols::only(Protocol::Http1).and(Protocol::Http2),
+            Self::Tcp | Self::Tls => Protocols::only(Protocol::Http1).and(Protocol::Http2),
         }
     }
 }
@@ -156,7 +158,7 @@ impl Listener {
 
     fn open(&self, is_shared: bool) -> io::Result<socket2::Socket> {
         let (kind, protocol) = match self.transport {
-            Transport::Tcp => (Type::STREAM, socket2::Protocol::TCP),
+            Transport::Tcp | Transport::Tls => (Type::STREAM, socket2::Protocol::TCP),
         };
         let domain = Domain::for_address(self.address);
         let socket = socket2::Socket::new(domain, kind.nonblocking(), Some(protocol))?;

@@ -3,29 +3,9 @@
 //!
 //! Each entry is declared once, in the table below, with its name and help text.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
+use crate::cell::Cell;
 use crate::error::Refusal;
-
-/// One counter or gauge. Only its worker's thread writes it, so that an add is a load and a store: two threads would lose
-/// counts.
-#[derive(Debug, Default)]
-pub struct Cell(AtomicU64);
-
-impl Cell {
-    pub(crate) fn add(&self, n: u64) {
-        self.0.store(self.value().wrapping_add(n), Ordering::Relaxed);
-    }
-
-    pub(crate) fn sub(&self, n: u64) {
-        self.0.store(self.value().wrapping_sub(n), Ordering::Relaxed);
-    }
-
-    /// Its value now.
-    pub fn value(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
+use crate::tls::{HandshakeFailure, HandshakeKinds};
 
 /// Label names and values of one sample.
 pub type Labels<'a> = &'a [(&'static str, &'static str)];
@@ -37,6 +17,8 @@ macro_rules! metrics {
         pub struct Metrics {
             $($(#[doc = $help])+ pub $field: Cell,)+
             refused: [Cell; Refusal::TOKENS.len()],
+            handshakes_failed: [Cell; HandshakeFailure::ALL.len()],
+            pub(crate) tls_handshakes: HandshakeKinds,
         }
 
         impl Metrics {
@@ -52,6 +34,22 @@ macro_rules! metrics {
                         cell.value(),
                     );
                 }
+                self.tls_handshakes.for_each(|version, group, resumed, count| {
+                    f(
+                        "larder_tls_handshakes_total",
+                        "TLS handshakes with clients, by version, group of the key exchange, and whether a session was resumed.",
+                        &[("version", version), ("group", group), ("resumed", resumed)],
+                        count,
+                    );
+                });
+                for (cell, failure) in self.handshakes_failed.iter().zip(HandshakeFailure::ALL) {
+                    f(
+                        "larder_tls_handshake_errors_total",
+                        "TLS handshakes with clients that failed, by reason.",
+                        &[("reason", failure.token())],
+                        cell.value(),
+                    );
+                }
             }
 
             /// Adds the values of `other` to this one.
@@ -60,6 +58,10 @@ macro_rules! metrics {
                 for (mine, theirs) in self.refused.iter().zip(&other.refused) {
                     mine.add(theirs.value());
                 }
+                for (mine, theirs) in self.handshakes_failed.iter().zip(&other.handshakes_failed) {
+                    mine.add(theirs.value());
+                }
+                self.tls_handshakes.absorb(&other.tls_handshakes);
             }
         }
     };
@@ -74,6 +76,8 @@ metrics! {
     accept_errors = "larder_accept_errors_total";
     /// Times that accepting paused because all connection slots were taken.
     accept_paused = "larder_accept_paused_total";
+    /// Times that accepting paused because as many TLS handshakes were under way as may be.
+    handshakes_paused = "larder_tls_handshakes_paused_total";
     /// Requests handed to the service.
     requests_http1 = "larder_requests_accepted_total" { protocol = "http1" };
     /// Requests handed to the service.
@@ -102,6 +106,8 @@ metrics! {
     http2_errors = "larder_http2_errors_total";
     /// Responses cut because their content broke.
     responses_cut = "larder_responses_cut_total";
+    /// Handshakes in which an authority of certificates has seen its proof.
+    tls_proofs = "larder_tls_proofs_total";
     /// Tunnels opened.
     tunnels = "larder_tunnels_total";
 }
@@ -110,6 +116,17 @@ impl Metrics {
     /// How often `refusal` was given.
     pub fn refused(&self, refusal: Refusal) -> u64 {
         self.refused.get(refusal.index()).map_or(0, Cell::value)
+    }
+
+    /// How often a handshake failed for this reason.
+    pub fn handshakes_failed(&self, failure: HandshakeFailure) -> u64 {
+        self.handshakes_failed.get(failure as usize).map_or(0, Cell::value)
+    }
+
+    pub(crate) fn count_handshake_failure(&self, failure: HandshakeFailure) {
+        if let Some(cell) = self.handshakes_failed.get(failure as usize) {
+            cell.add(1);
+        }
     }
 
     pub(crate) fn count_refusal(&self, refusal: Refusal) {

@@ -3,9 +3,11 @@
 //! Every limit has a counter in [`crate::metrics`], so that an operator sees which one bites. A connection keeps the
 //! settings it started with; a reload reaches new connections only.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use larder_http::time::Clock;
+use larder_tls::server::ServerTls;
 
 /// Bounds on what one client may cost.
 #[derive(Clone, Debug)]
@@ -43,6 +45,10 @@ pub struct Limits {
     pub interims_max: usize,
     /// How long a tunnel may be silent. 1 h.
     pub tunnel_idle: Duration,
+    /// From accepting a connection to the end of its TLS handshake, however bytes trickle in. 10 s.
+    pub handshake_time: Duration,
+    /// TLS handshakes under way at once, for each worker. 512: beyond that, connections wait in the kernel.
+    pub handshakes_max: usize,
     /// HTTP/2 streams at once on one connection. 128.
     pub streams_max: u32,
     /// HTTP/2 streams that a client may reset beyond those it let finish, before its connection is closed. 200: a
@@ -68,6 +74,8 @@ impl Default for Limits {
             linger_time: Duration::from_secs(2),
             interims_max: 16,
             tunnel_idle: Duration::from_secs(3600),
+            handshake_time: Duration::from_secs(10),
+            handshakes_max: 512,
             streams_max: 128,
             resets_max: 200,
         }
@@ -79,6 +87,8 @@ impl Default for Limits {
 pub struct Settings {
     /// Bounds.
     pub limits: Limits,
+    /// What TLS listeners speak with. Without it, they refuse every name.
+    pub tls: Option<Arc<ServerTls>>,
     /// For Date, where a response has none. Timers stay in real time.
     pub clock: Clock,
 }

@@ -173,6 +173,21 @@ families! {
     INVALIDATED = "larder_requests_invalidated_total" Counter "requests" []
         "Requests that asked the origin because an unsafe request had invalidated what is stored for them."
         "What the writes cost: with `invalidate = \"validate\"` a 304 each where the page did not change.";
+    CERTIFICATE_NOT_AFTER = "larder_certificate_not_after_seconds" Gauge "seconds" ["certificate"]
+        "When each certificate that clients are shown expires, in seconds since 1970."
+        "Alert where less than 14 days are left: renewal should have happened by then.";
+    ACME_ORDERS = "larder_acme_orders_total" Counter "orders" ["result"]
+        "Orders of certificates, by result: `issued`, or why they failed."
+        "What is served stays while orders fail; `larder certs` has the words of the authority.";
+    ACME_NEXT_RENEWAL = "larder_acme_next_renewal_seconds" Gauge "seconds" ["certificate"]
+        "When each ordered certificate is ordered next, in seconds since 1970."
+        "One that lies in the past for long is an order that does not come to its end.";
+    ACME_FAILING = "larder_acme_failing" Gauge "certificates" ["certificate", "type"]
+        "1 where the last order of a certificate has failed, and how; else 0 with `none`."
+        "Alert on 1 for a day: a certificate is renewed a third of its life before its end.";
+    TLS_TICKETS = "larder_tls_tickets_total" Counter "tickets" ["result"]
+        "Tickets of TLS clients: `issued`, `opened`, or `refused` since their key or their rules for client certificates have gone."
+        "Few `opened` for many `issued`: clients come to larders that do not share `ticket_keys`, or later than `tickets`.";
     PURGES = "larder_purges_total" Counter "predicates" ["kind", "mode", "dialect", "result"]
         "What was purged, by kind, `hard` or `soft`, in whose words, and `held` or `not-held`."
         "`not-held`: a journal did not confirm the purge, which may be forgotten after a crash. larder tries on.";

@@ -252,9 +252,9 @@ impl Journey<'_> {
         let endpoint = ticket.endpoint();
         let (pool, dial, place) = (self.pools.of(endpoint), endpoint.dial(), endpoint.place());
         if !wanted.http1 {
-            return pool.open(dial, place, self.peer, deadline, wanted.since).await;
+            return pool.open(dial, place, self.peer.clone(), deadline, wanted.since).await;
         }
-        match dial.connect_http1(place, self.peer, deadline).await {
+        match dial.connect_http1(place, self.peer.clone(), deadline).await {
             Ok(connection) => Ok(pool.lease(connection)),
             // It serves everybody else well.
             Err(OriginError::Tls(_, error))

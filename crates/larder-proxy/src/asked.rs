@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use arc_swap::Guard;
-use larder_http::message::RequestHead;
+use larder_http::message::{PreparedFields, RequestHead};
 use larder_http::target::Target;
 use larder_origin::ServerTag;
 use larder_store::CacheKey;
@@ -98,7 +98,7 @@ pub(crate) struct Asker {
 impl Asker {
     /// larder itself, behind this client's request: nobody waits, and it need not meet the server that the client has met.
     pub(crate) fn behind(&self) -> Self {
-        let hop = ClientHop { is_waiting: false, takes_trailers: false, ..self.hop };
+        let hop = ClientHop { is_waiting: false, takes_trailers: false, ..self.hop.clone() };
         Self { hop, server: None, client: self.client }
     }
 
@@ -129,6 +129,11 @@ impl MatchedRule {
 
     pub(crate) fn site(&self) -> &Arc<Site> {
         self.worker_plan.plan.router.at(self.site)
+    }
+
+    /// What its site adds to answers over TLS.
+    pub(crate) fn secure_fields(&self) -> Option<&Arc<PreparedFields>> {
+        self.worker_plan.secure_fields(self.site)
     }
 
     /// Where its documents are.

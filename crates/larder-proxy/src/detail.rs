@@ -21,5 +21,8 @@ pub(crate) const ASSEMBLED: &str = "assembled";
 /// The word for cookies that this client alone is sent: what is stored, and all others get, is without them.
 pub(crate) const COOKIES_WITHHELD: &str = "cookies-withheld";
 
+/// The word for an answer to an authority that looks for a proof that a host is ours (RFC 8555 8.3).
+pub(crate) const ACME_PROOF: &str = "acme-proof";
+
 /// The word for a WebSocket handshake on a site without `websocket = true`.
 pub(crate) const UPGRADE_IS_OFF: &str = "websocket-off";

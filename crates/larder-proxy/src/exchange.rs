@@ -164,6 +164,11 @@ impl Exchange {
             let (storing, page) = (self.storing.clone(), self.page.clone());
             Logged { line: record.line(format), stored: status.stored, storing, page }
         });
+        if self.asked.head.scheme == Scheme::Https
+            && let Some(fields) = self.asked.route.secure_fields()
+        {
+            response.head.site = Some(Arc::clone(fields));
+        }
         if self.shows {
             let word = if status.outcome == Outcome::Hit { "HIT" } else { "MISS" };
             response.head.fields.insert(X_CACHE, HeaderValue::from_static(word));
@@ -219,6 +224,7 @@ impl Exchange {
     /// What a line in the log says of the exchange beside its answer. Filled in where it lies: it is 300 bytes.
     #[inline(always)]
     fn tell<'a>(&'a self, record: &mut LogRecord<'a>) {
+        record.tls = self.asker.hop.peer.tls.as_deref();
         record.collapse_wait = self.collapse_wait;
         record.rule = Some(&self.settings().logged);
         record.set(Text::Origin, self.origin.as_deref().unwrap_or_default().as_bytes());

@@ -53,6 +53,13 @@ impl Failure {
     pub(crate) const TEMPLATE_INVALID: Self = Self::new(StatusCode::BAD_GATEWAY, "template-invalid");
     /// No site takes the host (RFC 9110 15.5.20).
     pub(crate) const UNKNOWN_HOST: Self = Self::new(StatusCode::MISDIRECTED_REQUEST, "unknown-host");
+    /// The site is served over TLS alone (RFC 9110 15.4.9).
+    pub(crate) const HTTPS: Self = Self::new(StatusCode::PERMANENT_REDIRECT, "https");
+    /// The connection was accepted under another policy for client certificates (RFC 9110 15.5.20).
+    pub(crate) const TLS_POLICY: Self = Self::new(StatusCode::MISDIRECTED_REQUEST, "tls-policy");
+    /// The site is to be served over TLS, and its first certificate is still being ordered.
+    pub(crate) const CERTIFICATE_PENDING: Self =
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "certificate-pending");
     /// The path climbs above the root.
     pub(crate) const CLIMBING_PATH: Self = Self::new(StatusCode::BAD_REQUEST, "climbing-path");
     /// The request has passed through here too often (RFC 9110 7.6.3).
@@ -68,7 +75,14 @@ impl Failure {
 pub(crate) struct TurnedAway([AtomicU64; Self::ALL.len()]);
 
 impl TurnedAway {
-    const ALL: [Failure; 3] = [Failure::UNKNOWN_HOST, Failure::CLIMBING_PATH, Failure::LOOP];
+    const ALL: [Failure; 6] = [
+        Failure::UNKNOWN_HOST,
+        Failure::CLIMBING_PATH,
+        Failure::LOOP,
+        Failure::HTTPS,
+        Failure::TLS_POLICY,
+        Failure::CERTIFICATE_PENDING,
+    ];
 
     pub(crate) fn note(&self, detail: &str) {
         let mut counts = Self::ALL.iter().zip(&self.0);

@@ -23,6 +23,7 @@ use crate::not_stored::NotStored;
 use crate::purges::access::WrongSecrets;
 use crate::purges::{AuditEntry, PurgeRefusal, Purges, Sweeps};
 use crate::route::Site;
+use crate::settings::HttpProofs;
 use crate::settings::ProxySettings;
 use crate::uses::Uses;
 
@@ -54,6 +55,8 @@ pub struct Proxy {
     pub(crate) diagnostics: Diagnostics,
     tap: OnceLock<Arc<Tap>>,
     pub(crate) turned_away: TurnedAway,
+    /// Proofs for authorities of certificates, where some are ordered.
+    pub(crate) proofs: OnceLock<Arc<dyn HttpProofs>>,
     pub(crate) purges: Purges,
     pub(crate) wrong_secrets: WrongSecrets,
     pub(crate) sweeps: Sweeps,
@@ -96,6 +99,7 @@ impl Proxy {
             metrics,
             diagnostics,
             turned_away: TurnedAway::default(),
+            proofs: OnceLock::new(),
             purges: Purges::default(),
             wrong_secrets: WrongSecrets::default(),
             sweeps: Sweeps::default(),
@@ -150,6 +154,11 @@ impl Proxy {
         let format = access_log.as_ref().map_or(NO_LOG, |log| log.format() as u8);
         self.log_format.store(format, Ordering::Relaxed);
         self.access_log.store(access_log);
+    }
+
+    /// What authorities of certificates are answered that look for proofs. To be called before there are workers, and once.
+    pub fn prove_by(&self, proofs: Arc<dyn HttpProofs>) {
+        let _ = self.proofs.set(proofs);
     }
 
     /// Where samples of exchanges go. To be called before there are workers, and once; without it there are no samples.

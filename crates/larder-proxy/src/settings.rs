@@ -12,9 +12,11 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue, Method};
 use larder_cache::CachePolicy;
 use larder_http::fields::cache_status::Forward;
+use larder_http::message::ClientPolicyId;
 use larder_observe::{CacheId, LoggedRule, OriginId, RouteId, RuleId};
 use larder_origin::OriginSettings;
 use larder_store::Store;
+use larder_tls::server::CertificateStore;
 
 pub use crate::place::{PlaceMatch, StoreRule, TypePattern};
 pub use crate::purges::access::{Access, AccessRules, Addresses, Secret};
@@ -38,7 +40,20 @@ pub struct ProxySettings {
     pub purges: usize,
 }
 
+/// Answers to an authority that looks for proofs over HTTP.
+pub trait HttpProofs: Send + Sync {
+    /// The proof of a token, while an authority may look for it. Most requests find none pending, so that has to be cheap.
+    fn proof(&self, token: &str) -> Option<Arc<str>>;
+}
+
 impl ProxySettings {
+    /// Sets what each site has to do with TLS, in the order of the sites.
+    pub fn secure(&mut self, sites: Vec<SiteTlsSettings>) {
+        for (site, tls) in self.sites.iter_mut().zip(sites) {
+            site.tls = tls;
+        }
+    }
+
     /// 30 s.
     pub const ORPHAN_TIME: Duration = Duration::from_secs(30);
     /// 10 s.
@@ -101,12 +116,29 @@ pub struct SiteSettings {
     pub root: Option<PathBuf>,
     /// Whether `Upgrade: websocket` is passed on.
     pub websocket: bool,
+    /// What it has to do with TLS.
+    pub tls: SiteTlsSettings,
     /// Who may purge.
     pub purge: Access,
     /// The first rule that matches decides; each is already resolved against site and defaults.
     pub rules: Vec<(RuleMatch, Arc<RuleSettings>)>,
     /// What holds where no rule matches.
     pub otherwise: Arc<RuleSettings>,
+}
+
+/// What a site has to do with TLS. By default nothing: it is served over both.
+#[derive(Clone, Debug, Default)]
+pub struct SiteTlsSettings {
+    /// Where requests in clear text are sent: to the same URL at this port of https.
+    pub redirect: Option<u16>,
+    /// What every answer over TLS says in Strict-Transport-Security (RFC 6797), unless the application says it.
+    pub hsts: Option<HeaderValue>,
+    /// Under which policy for client certificates a connection has to be accepted.
+    pub client_policy: ClientPolicyId,
+    /// Whether the origin is told which certificate the client has shown (RFC 9440).
+    pub forward_client_cert: bool,
+    /// Its certificates, where they are ordered from an authority: until a host has one, it is not served.
+    pub ordered: Option<Arc<CertificateStore>>,
 }
 
 /// What a rule matches; an empty list matches everything.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use http::header::STRICT_TRANSPORT_SECURITY;
+use larder_http::message::PreparedFields;
 use larder_origin::{Origin, SetupError};
 
 use crate::plan::Plan;
@@ -11,6 +13,8 @@ use crate::settings::OriginChoice;
 pub(crate) struct WorkerPlan {
     pub(crate) plan: Arc<Plan>,
     origins: Vec<(OriginChoice, Arc<Origin>)>,
+    /// What each site adds to its answers over TLS. This worker's own, as each of them is counted.
+    secure_fields: Box<[Option<Arc<PreparedFields>>]>,
 }
 
 impl WorkerPlan {
@@ -29,7 +33,17 @@ impl WorkerPlan {
             };
             Ok::<_, SetupError>((choice.clone(), origin))
         });
-        Ok(Self { origins: origins.collect::<Result<_, _>>()?, plan })
+        let secure_fields = plan.router.sites().map(|site| {
+            let hsts = site.settings.tls.hsts.clone()?;
+            Some(Arc::new(PreparedFields::new([(STRICT_TRANSPORT_SECURITY, hsts)].into_iter().collect())))
+        });
+        let secure_fields = secure_fields.collect();
+        Ok(Self { origins: origins.collect::<Result<_, _>>()?, secure_fields, plan })
+    }
+
+    /// What the site of this number adds to its answers over TLS.
+    pub(crate) fn secure_fields(&self, site: usize) -> Option<&Arc<PreparedFields>> {
+        self.secure_fields.get(site)?.as_ref()
     }
 
     /// Whether an origin is known to be out of reach.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use http::header::{AUTHORIZATION, VARY};
+use http::header::VARY;
 use http::{HeaderMap, HeaderValue, Method};
 use larder_cache::{CachePolicy, StoredHead, VaryNames};
 use larder_http::message::RequestHead;
@@ -64,8 +64,8 @@ impl Ask<HttpCaching> for Records {
         true
     }
 
-    fn may_ask(&self, request: &RequestHead, _policy: &CachePolicy) -> bool {
-        matches!(request.method, Method::GET | Method::HEAD) && !request.fields.contains_key(AUTHORIZATION)
+    fn may_ask(&self, request: &RequestHead, policy: &CachePolicy) -> bool {
+        matches!(request.method, Method::GET | Method::HEAD) && !policy.has_credentials(&request.fields)
     }
 
     fn asks_within(&self) -> Duration {

@@ -21,6 +21,8 @@ pub struct Certificates {
     pub server: Vec<u8>,
     /// Its key, in DER (PKCS#8).
     pub server_key: Vec<u8>,
+    issuer: CertificateParams,
+    issuer_key: KeyPair,
 }
 
 impl Certificates {
@@ -61,7 +63,17 @@ impl Certificates {
             authority: ca.der().to_vec(),
             server: server.der().to_vec(),
             server_key: key.serialize_der(),
+            issuer: authority,
+            issuer_key: authority_key,
         }
+    }
+
+    /// Another certificate of the same authority, for a server called `name`, and its key, both in PEM.
+    pub fn another(&self, name: &str) -> (String, String) {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new([name.to_owned()]).unwrap();
+        let signed = params.signed_by(&key, &Issuer::from_params(&self.issuer, &self.issuer_key)).unwrap();
+        (signed.pem(), key.serialize_pem())
     }
 
     /// Where a file is.

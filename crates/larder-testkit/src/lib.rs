@@ -1,4 +1,4 @@
-//! What larder is tested with: a scripted origin, a raw client, a browser, a terminal, a memcached, a Redis, certificates, and scenarios in data files, on real loopback
+//! What larder is tested with: a scripted origin, a raw client, a browser, a terminal, a memcached, a Redis, an authority for certificates, and scenarios in data files, on real loopback
 //! sockets and free ports.
 //!
 //! In: a script, bytes to send, or a file of `tests/scenarios`. Out: what arrived, byte for byte, and a report that
@@ -19,6 +19,7 @@ pub mod memcached;
 pub mod multipart;
 pub mod origin;
 pub mod other_time;
+pub mod pebble;
 pub mod redis;
 pub mod scenario;
 pub mod seeded;

@@ -6,6 +6,7 @@
 //! Bytes above 127 become the Latin-1 characters of the same number, so no byte is lost.
 
 mod fields;
+mod stream;
 
 use std::fmt;
 use std::time::Duration;
@@ -13,9 +14,11 @@ use std::time::Duration;
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
 
 use crate::Error;
 pub use fields::{Fields, find, is_token, latin1, to_bytes};
+use stream::WireStream;
 
 const HEAD_BYTES_MAX: usize = 512 * 1024;
 const CHUNK_LINE_BYTES_MAX: usize = 64;
@@ -87,7 +90,7 @@ impl fmt::Debug for Tap {
 /// A socket with the bytes that were read ahead.
 #[derive(Debug)]
 pub struct Wire {
-    stream: TcpStream,
+    stream: WireStream,
     ahead: BytesMut,
     limit: Duration,
     tap: Option<Tap>,
@@ -98,7 +101,13 @@ impl Wire {
     pub fn new(stream: TcpStream, limit: Duration) -> Self {
         // Only a hint: without it, tests are slower and not wrong.
         let _ = stream.set_nodelay(true);
-        Self { stream, ahead: BytesMut::new(), limit, tap: None }
+        Self { stream: WireStream::Clear(stream), ahead: BytesMut::new(), limit, tap: None }
+    }
+
+    /// The same after a handshake of TLS.
+    pub fn secured(stream: TlsStream<TcpStream>, limit: Duration) -> Self {
+        let _ = stream.get_ref().0.set_nodelay(true);
+        Self { stream: WireStream::Secured(Box::new(stream)), ahead: BytesMut::new(), limit, tap: None }
     }
 
     /// The same, where `tap` is given each piece that the socket brings, before anything is made of it.
@@ -108,7 +117,18 @@ impl Wire {
 
     /// The socket itself.
     pub fn stream(&self) -> &TcpStream {
-        &self.stream
+        match &self.stream {
+            WireStream::Clear(stream) => stream,
+            WireStream::Secured(stream) => stream.get_ref().0,
+        }
+    }
+
+    /// What a handshake has agreed on; `None` in clear text.
+    pub fn session(&self) -> Option<&tokio_rustls::rustls::ClientConnection> {
+        match &self.stream {
+            WireStream::Clear(_) => None,
+            WireStream::Secured(stream) => Some(stream.get_ref().1),
+        }
     }
 
     /// Bytes that were read and not yet asked for.
@@ -337,7 +357,7 @@ impl Wire {
     /// Closes with a reset instead of an orderly end.
     pub fn reset(self) {
         // Where the option cannot be set, the connection is gone already, which is what is wanted.
-        let _ = socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
+        let _ = socket2::SockRef::from(self.stream()).set_linger(Some(Duration::ZERO));
     }
 }
 

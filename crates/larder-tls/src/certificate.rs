@@ -1,119 +1,155 @@
-//! The few parts of a certificate that pinning needs (RFC 5280 4.1): when it is valid, and whether it is an authority's.
+//! What stands in a certificate (RFC 5280 4.1), as far as larder decides by it or tells of it.
 //!
-//! In: DER from a file that the operator named, so errors here are the operator's to see and no attack. Out: [`Facts`].
-//! Deliberately absent: names and signatures, which rustls checks.
+//! In: DER from a file that the operator named, or from an authority that the operator chose. Out: [`CertificateFacts`].
+//! Deliberately absent: chains and signatures, which rustls checks.
 
-/// Whether it is one that signs others, and its time.
+use std::net::IpAddr;
+
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::{GeneralName, ParsedExtension};
+use x509_parser::oid_registry::Oid;
+use x509_parser::prelude::FromDer as _;
+use x509_parser::public_key::PublicKey;
+use x509_parser::time::ASN1Time;
+use x509_parser::x509::X509Version;
+
+/// What a certificate says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateFacts {
+    /// It may sign other certificates: basicConstraints says so, or it is of a version that could not say.
+    pub is_authority: bool,
+    /// From when it is valid, in seconds since 1970, included.
+    pub not_before: i64,
+    /// Until when, in the same way.
+    pub not_after: i64,
+    /// The DNS names that it is for, in lower case, some with a `*` as their first label.
+    pub names: Vec<String>,
+    /// The addresses that it is for.
+    pub addresses: Vec<IpAddr>,
+    /// Of the public key.
+    pub key: KeyKind,
+    /// The signature below it is of an algorithm that is broken: SHA-1 or MD5.
+    pub has_broken_signature: bool,
+    /// Clients shall refuse it without a stapled OCSP answer (RFC 7633), which larder does not give.
+    pub is_must_staple: bool,
+    /// Who it is for, in DER.
+    pub(crate) subject: Vec<u8>,
+    /// Who has signed it, in DER.
+    pub(crate) issuer: Vec<u8>,
+}
+
+/// The kind and size of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Facts {
-    /// It may sign other certificates: basicConstraints says so, or it is of version 1, which could not say.
-    pub(super) is_authority: bool,
-    /// Seconds since 1970, both included.
-    pub(super) not_before: i64,
-    pub(super) not_after: i64,
+pub enum KeyKind {
+    /// RSA, with the bits of its modulus.
+    Rsa(usize),
+    /// ECDSA, with the bits of its curve.
+    Ecdsa(usize),
+    /// Ed25519.
+    Ed25519,
+    /// Any other.
+    Other,
 }
 
-const SEQUENCE: u8 = 0x30;
-const VERSION: u8 = 0xa0;
-const EXTENSIONS: u8 = 0xa3;
-const OBJECT: u8 = 0x06;
-const OCTETS: u8 = 0x04;
-const BOOLEAN: u8 = 0x01;
-const UTC_TIME: u8 = 0x17;
-const GENERALIZED_TIME: u8 = 0x18;
-const BASIC_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 0x13];
-
-/// Reads `certificate`; `None` where it is none.
-pub(super) fn facts(certificate: &[u8]) -> Option<Facts> {
-    let (_, whole, _) = element(certificate)?;
-    let (_, mut rest, _) = element(whole)?;
-    let has_version = rest.first() == Some(&VERSION);
-    if has_version {
-        rest = element(rest)?.2;
-    }
-    // Serial number, signature algorithm, issuer.
-    for _ in 0..3 {
-        rest = element(rest)?.2;
-    }
-    let (tag, validity, mut rest) = element(rest)?;
-    let (first_tag, first, second) = element(validity)?;
-    let (second_tag, second, _) = element(second)?;
-    if tag != SEQUENCE {
-        return None;
-    }
-    let mut is_authority = !has_version;
-    while let Some((tag, value, next)) = element(rest) {
-        if tag == EXTENSIONS {
-            is_authority = element(value).is_some_and(|(_, list, _)| says_authority(list));
+impl std::fmt::Display for KeyKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Rsa(bits) => write!(f, "RSA {bits}"),
+            Self::Ecdsa(bits) => write!(f, "ECDSA P-{bits}"),
+            Self::Ed25519 => f.write_str("Ed25519"),
+            Self::Other => f.write_str("unknown"),
         }
-        rest = next;
     }
-    Some(Facts { is_authority, not_before: time(first_tag, first)?, not_after: time(second_tag, second)? })
 }
 
-fn says_authority(mut extensions: &[u8]) -> bool {
-    while let Some((_, extension, next)) = element(extensions) {
-        extensions = next;
-        let Some((OBJECT, name, rest)) = element(extension) else { continue };
-        if name != BASIC_CONSTRAINTS {
-            continue;
+/// id-pe-tlsfeature (RFC 7633 6).
+const TLS_FEATURE: &[u64] = &[1, 3, 6, 1, 5, 5, 7, 1, 24];
+/// md5WithRSAEncryption, sha-1WithRSAEncryption (RFC 8017), ecdsa-with-SHA1 (RFC 5758).
+const BROKEN_SIGNATURES: [&[u64]; 3] =
+    [&[1, 2, 840, 113_549, 1, 1, 4], &[1, 2, 840, 113_549, 1, 1, 5], &[1, 2, 840, 10045, 4, 1]];
+/// id-Ed25519 (RFC 8410).
+const ED25519: &[u64] = &[1, 3, 101, 112];
+
+fn is(oid: &Oid<'_>, arcs: &[u64]) -> bool {
+    oid.iter().is_some_and(|found| found.eq(arcs.iter().copied()))
+}
+
+impl CertificateFacts {
+    /// Reads `certificate`, in DER; `None` where it is none.
+    pub fn read(certificate: &[u8]) -> Option<Self> {
+        let (rest, parsed) = X509Certificate::from_der(certificate).ok()?;
+        if !rest.is_empty() {
+            return None;
         }
-        let rest = match element(rest) {
-            // `critical`.
-            Some((BOOLEAN, _, rest)) => rest,
-            _ => rest,
+        let mut facts = Self {
+            is_authority: parsed.version() == X509Version::V1,
+            not_before: parsed.validity().not_before.timestamp(),
+            not_after: parsed.validity().not_after.timestamp(),
+            names: Vec::new(),
+            addresses: Vec::new(),
+            key: key_kind(&parsed),
+            has_broken_signature: BROKEN_SIGNATURES
+                .iter()
+                .any(|arcs| is(&parsed.signature_algorithm.algorithm, arcs)),
+            is_must_staple: false,
+            subject: parsed.subject().as_raw().to_vec(),
+            issuer: parsed.issuer().as_raw().to_vec(),
         };
-        let constraints = match element(rest) {
-            Some((OCTETS, octets, _)) => element(octets).map(|(_, constraints, _)| constraints),
-            _ => None,
-        };
-        return matches!(constraints.and_then(element), Some((BOOLEAN, [value], _)) if *value != 0);
-    }
-    false
-}
-
-/// Tag and value of the first element, and what follows it.
-fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
-    let (tag, rest) = der.split_first()?;
-    let (first, rest) = rest.split_first()?;
-    let (length, rest) = match *first {
-        short if short < 0x80 => (usize::from(short), rest),
-        long => {
-            let (digits, rest) = rest.split_at_checked(usize::from(long & 0x7f))?;
-            if digits.is_empty() || digits.len() > 4 {
-                return None;
+        for extension in parsed.extensions() {
+            match extension.parsed_extension() {
+                ParsedExtension::BasicConstraints(constraints) => facts.is_authority |= constraints.ca,
+                ParsedExtension::SubjectAlternativeName(alternative) => {
+                    alternative.general_names.iter().for_each(|name| facts.add_name(name));
+                }
+                _ => facts.is_must_staple |= is(&extension.oid, TLS_FEATURE),
             }
-            (digits.iter().fold(0_usize, |length, digit| length << 8 | usize::from(*digit)), rest)
         }
-    };
-    let (value, rest) = rest.split_at_checked(length)?;
-    Some((*tag, value, rest))
+        Some(facts)
+    }
+
+    fn add_name(&mut self, name: &GeneralName<'_>) {
+        match name {
+            GeneralName::DNSName(name) => self.names.push(name.to_ascii_lowercase()),
+            GeneralName::IPAddress(bytes) => {
+                let v4 = <[u8; 4]>::try_from(*bytes).map(IpAddr::from);
+                self.addresses.extend(v4.or_else(|_| <[u8; 16]>::try_from(*bytes).map(IpAddr::from)).ok());
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether it is for `host`: a name, a `*.` and a domain, or an address, in lower case. A name in it that begins with `*.` stands for one
+    /// label (RFC 9525 6.3).
+    pub fn covers(&self, host: &str) -> bool {
+        if let Ok(address) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
+            return self.addresses.contains(&address);
+        }
+        let host = host.strip_suffix('.').unwrap_or(host);
+        let domain = host.split_once('.').map(|(_, domain)| domain);
+        self.names.iter().any(|name| match name.strip_prefix("*.") {
+            _ if name == host => true,
+            Some(parent) => !host.starts_with("*.") && domain == Some(parent),
+            None => false,
+        })
+    }
 }
 
-/// Seconds since 1970 of `YYMMDDHHMMSSZ` or `YYYYMMDDHHMMSSZ` (RFC 5280 4.1.2.5).
-fn time(tag: u8, text: &[u8]) -> Option<i64> {
-    let text = std::str::from_utf8(text).ok()?.strip_suffix('Z')?;
-    let number = |from: usize, to: usize| text.get(from..to)?.parse::<i64>().ok();
-    let (year, rest) = match tag {
-        UTC_TIME if text.len() == 12 => {
-            let year = number(0, 2)?;
-            (if year < 50 { 2000 + year } else { 1900 + year }, 2)
-        }
-        GENERALIZED_TIME if text.len() == 14 => (number(0, 4)?, 4),
-        _ => return None,
-    };
-    let part = |place: usize| number(rest + 2 * place, rest + 2 * place + 2);
-    let (month, day, hour, minute, second) = (part(0)?, part(1)?, part(2)?, part(3)?, part(4)?);
-    Some(((days_before(year, month, day) * 24 + hour) * 60 + minute) * 60 + second)
+/// The day of a time in seconds since 1970, as in 2027-01-31.
+pub fn date(seconds: i64) -> String {
+    match ASN1Time::from_timestamp(seconds) {
+        Ok(time) => time.to_datetime().date().to_string(),
+        Err(_) => format!("{seconds} s after 1970"),
+    }
 }
 
-/// Days from 1970-01-01 to a date of the Gregorian calendar, counted in years that begin with March.
-fn days_before(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year - era * 400;
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+fn key_kind(parsed: &X509Certificate<'_>) -> KeyKind {
+    let key = parsed.public_key();
+    match key.parsed() {
+        Ok(PublicKey::RSA(rsa)) => KeyKind::Rsa(rsa.key_size()),
+        Ok(PublicKey::EC(point)) => KeyKind::Ecdsa(point.key_size()),
+        _ if is(&key.algorithm.algorithm, ED25519) => KeyKind::Ed25519,
+        _ => KeyKind::Other,
+    }
 }
 
 #[cfg(test)]
@@ -122,23 +158,6 @@ mod tests {
     use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, date_time_ymd};
 
     use super::*;
-
-    #[test]
-    fn times_are_read_as_both_forms_write_them() {
-        for (tag, text, expected) in [
-            (UTC_TIME, "700101000000Z", Some(0)),
-            (UTC_TIME, "260228235959Z", Some(1_772_323_199)),
-            (UTC_TIME, "491231235959Z", Some(2_524_607_999)),
-            (UTC_TIME, "500101000000Z", Some(-631_152_000)),
-            (GENERALIZED_TIME, "20500101000000Z", Some(2_524_608_000)),
-            (GENERALIZED_TIME, "99991231235959Z", Some(253_402_300_799)),
-            (UTC_TIME, "20500101000000Z", None),
-            (UTC_TIME, "7001010000Z", None),
-            (GENERALIZED_TIME, "2050010100000xZ", None),
-        ] {
-            assert_eq!(time(tag, text.as_bytes()), expected, "{text}");
-        }
-    }
 
     #[test]
     fn what_a_certificate_is_and_until_when() {
@@ -153,12 +172,12 @@ mod tests {
             params.not_before = date_time_ymd(2026, 1, 2);
             params.not_after = date_time_ymd(2051, 3, 4);
             let certificate = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
-            let told = facts(certificate.der()).unwrap();
+            let told = CertificateFacts::read(certificate.der()).unwrap();
             assert_eq!(told.is_authority, expected, "{is_ca:?}");
             assert_eq!((told.not_before, told.not_after), (1_767_312_000, 2_561_500_800));
             // Cut anywhere, it is none.
             for length in 0..certificate.der().len() {
-                assert_eq!(facts(&certificate.der()[..length]), None, "{length}");
+                assert_eq!(CertificateFacts::read(&certificate.der()[..length]), None, "{length}");
             }
         }
     }

@@ -1,9 +1,10 @@
-//! TLS towards servers, origins and others: whom to trust, who we are, what is spoken inside (RFC 8446, RFC 9525, RFC 7301).
+//! TLS (RFC 8446, RFC 5246): towards servers, origins and others, and towards clients.
 //!
-//! In: the settings. Out: a rustls configuration with the one provider (`provider.rs`), what a file (`pinned.rs`) or the system trusts, and a
-//! certificate of our own where one is configured. One configuration serves all workers, so sessions resume across
+//! In: the settings of both sides. Out: rustls configurations with the one provider (`provider.rs`).
+//! Towards servers: whom to trust, which a file (`pinned.rs`) or the system says, and who we are. One configuration serves all workers, so sessions resume across
 //! connections of one origin only; what is offered by ALPN is set per connection kind on a copy of it.
-//! Files are read at start and reload only, and whatever is wrong with them is found there.
+//! Towards clients ([`server`]): certificates by name, what is asked of clients, and tickets.
+//! Files are read at start and reload, and whatever is wrong with them is found there.
 
 mod certificate;
 mod client;
@@ -12,8 +13,10 @@ mod error;
 mod failure;
 mod pinned;
 mod provider;
+pub mod server;
 mod settings;
 
+pub use certificate::{CertificateFacts, KeyKind, date};
 pub use client::{HTTP1, HTTP2, client_config, offering, speaks_nothing_offered};
 pub use connector::{Connector, TlsStream, refusal};
 pub use error::SetupError;

@@ -14,14 +14,14 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-use super::certificate::{Facts, facts};
+use super::certificate::CertificateFacts;
 
 /// Trusts what a file names.
 #[derive(Debug)]
 pub(super) struct Named {
     /// Where the file names an authority.
     authorities: Option<Arc<WebPkiServerVerifier>>,
-    pinned: Vec<(CertificateDer<'static>, Facts)>,
+    pinned: Vec<(CertificateDer<'static>, CertificateFacts)>,
     provider: Arc<CryptoProvider>,
 }
 
@@ -37,7 +37,7 @@ impl Named {
         let mut roots = RootCertStore::empty();
         let mut pinned = Vec::new();
         for certificate in certificates {
-            let facts = facts(&certificate).ok_or("a certificate that cannot be read")?;
+            let facts = CertificateFacts::read(&certificate).ok_or("a certificate that cannot be read")?;
             if facts.is_authority {
                 roots.add(certificate.clone()).map_err(|error| error.to_string())?;
             } else {

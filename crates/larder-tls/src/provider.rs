@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn the_group_against_quantum_computers_is_used_where_the_server_has_it() {
-        use aws_lc_rs::kx_group::{SECP256R1, SECP384R1, X25519, X25519MLKEM768};
+        use rustls::crypto::aws_lc_rs::kx_group::{SECP256R1, SECP384R1, X25519, X25519MLKEM768};
         assert_eq!(group(&[X25519MLKEM768, X25519]), Some(NamedGroup::X25519MLKEM768));
         assert_eq!(group(&[X25519, X25519MLKEM768]), Some(NamedGroup::X25519MLKEM768));
         for old in [X25519, SECP256R1, SECP384R1] {

@@ -21,6 +21,7 @@ use larder_remote::RemoteError;
 use larder_remote::versions::Versions;
 use larder_store::{MemoryStoreSettings, Store};
 
+pub(crate) mod acme;
 mod assembly;
 pub(crate) mod fleet;
 mod listener;
@@ -34,6 +35,7 @@ mod redis;
 mod removed;
 mod site_fields;
 mod store;
+pub(crate) mod tls;
 mod values;
 mod versions;
 
@@ -45,7 +47,7 @@ use records::FleetStanding;
 pub(crate) use redis::settings as redis_settings;
 use removed::{RemovedStores, has_directories, is_same_place};
 use site_fields::{SiteFields, edits};
-use store::{DraftStore, KnownStore, StoreError, Surroundings};
+use store::{DraftStore, KnownStore, StoreError, StoreSurroundings};
 pub(crate) use store::{RemoteTier, unusable_directories};
 pub(crate) use values::memcached;
 
@@ -268,7 +270,7 @@ impl Wiring {
             let open = self.known(name).map(|known| (Arc::clone(&known.store), known.remote.clone()));
             let open = open.or_else(|| Some((self.still_open(store, config)?, None)));
             let hosts = values::served(config, declared);
-            let surroundings = Surroundings {
+            let surroundings = StoreSurroundings {
                 clock: &self.clock,
                 diagnostics: &self.diagnostics,
                 open_files,
@@ -339,6 +341,7 @@ impl Wiring {
                 .and_then(|name| origins.iter().position(|other| *other == name.as_str())),
             root: site.root.as_ref().map(|root| root.0.clone()),
             websocket: site.websocket,
+            tls: Default::default(),
             purge: access(config.purge(site)),
             rules: labeled.map(|(rule, label)| (rule_match(rule), resolved(Some((rule, label))))).collect(),
             otherwise: resolved(None),

@@ -125,7 +125,8 @@ fn may_refuse(refusal: Refusal, input: &[u8], theirs: &Seen, raw: &Raw) -> bool 
             let before = format!("\r\n\r\n{} ", theirs.method);
             holds(input, before.as_bytes()) || input.starts_with(b"\r\n\r\n") || holds(input, b"\r\n\r\n\r\n")
         }
-        Refusal::Version
+        Refusal::ClearText
+        | Refusal::Version
         | Refusal::FieldLine
         | Refusal::HeadTimeout
         | Refusal::BodyTimeout

@@ -87,7 +87,7 @@ impl Recorder {
 /// Feeds `input` to larder's listener.
 pub fn read(input: &[u8]) -> Reading {
     let recorder = Recorder::default();
-    let peer = Peer { remote: ([127, 0, 0, 1], 40_000).into(), local: ([127, 0, 0, 1], 80).into() };
+    let peer = Peer::clear(([127, 0, 0, 1], 40_000).into(), ([127, 0, 0, 1], 80).into());
     let service = recorder.clone();
     let answers = converse(input, |io| async move {
         let drain = Drain::new();

@@ -42,6 +42,7 @@ pub(crate) enum Deed {
     Breakdown,
     About,
     Config,
+    Certificates,
     Purge(PurgeApi),
 }
 

@@ -373,6 +373,19 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
         }],
     },
     Endpoint {
+        path: "/api/v1/certificates",
+        actions: &[Action {
+            deed: Deed::Certificates,
+            methods: GET,
+            class: Class::Looks,
+            parameters: &[],
+            purpose: "Lists the certificates that clients are shown.",
+            answer: "JSON: `certificates`, each with `site`, `source` (`file` or `acme`), `file` (or `null`), `key` (its kind and size), `names`, `not_before`, `not_after` (seconds since 1970, 0 where there is none yet), `days_left`, and `expires_soon`, by `expiry_warning` in `[tls]`. An ordered one has `next` (seconds since 1970), and `failure` where the last order failed.",
+            errors: &[],
+            command: Some("larder certs"),
+        }],
+    },
+    Endpoint {
         path: "/api/v1/config",
         actions: &[Action {
             deed: Deed::Config,

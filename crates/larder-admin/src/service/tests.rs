@@ -86,6 +86,10 @@ impl Larder for Running {
         format!("{{\"may_change\": {may_change}}}").into()
     }
 
+    fn certificates(&self) -> Bytes {
+        "{\"certificates\": []}".into()
+    }
+
     fn config(&self) -> Answering<Bytes> {
         Box::pin(std::future::ready(Ok("{\"file\": null}".into())))
     }
@@ -192,6 +196,7 @@ fn each_request_gets_the_answer_of_its_endpoint() {
         ("GET", "127.0.0.1:8081", "/stats", 200, "application/json", "\"version\": \"1.2.3\""),
         ("GET", "127.0.0.1:8081", "/api/v1/about", 200, "application/json", "{\"may_change\": true}"),
         ("GET", "127.0.0.1:8081", "/api/v1/config", 200, "application/json", "{\"file\": null}"),
+        ("GET", "127.0.0.1:8081", "/api/v1/certificates", 200, "application/json", "{\"certificates\": []}"),
         ("GET", "127.0.0.1:8081", "/api/v1/config?x=1", 400, "application/json", "\"parameter\""),
         ("GET", "127.0.0.1:8081", "/explain?url=http://a/", 200, "application/json", "[\"GET\"]"),
         ("GET", "127.0.0.1:8081", "/explain?url=x%22", 422, "application/json", "\\\"x\\\"\\\" is none"),
@@ -287,7 +292,7 @@ fn a_request_with_content_ends_its_connection() {
             body: content,
             websocket: false,
             trailers: Default::default(),
-            peer: Peer { remote: address, local: address },
+            peer: Peer::clear(address, address),
         };
         let interims = Interims::default();
         assert_eq!(now(admin.call(request, &interims)).0.close, close);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use larder_http::fields::cache_control::{Argument, Directives, ResponseDirectives};
+use larder_http::fields::client_cert::CLIENT_CERT;
 use larder_http::fields::date::{self, DateField};
 use larder_http::fields::surrogate::SURROGATE_CAPABILITY;
 use larder_http::fields::vary::{NAMES_MAX, Vary};
@@ -142,7 +143,7 @@ pub(super) fn added_to_vary(said: &PageSaid<'_>) -> Option<Vec<HeaderName>> {
 
 /// Whether a request field has a value of its own for each visitor: a page that depends on it is nobody else's.
 pub(super) fn is_of_visitor(name: &HeaderName) -> bool {
-    matches!(*name, header::COOKIE | header::AUTHORIZATION)
+    matches!(*name, header::COOKIE | header::AUTHORIZATION) || *name == CLIENT_CERT
 }
 
 /// Whether a template says nothing to caches: no directive, and no Expires.

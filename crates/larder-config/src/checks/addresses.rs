@@ -2,11 +2,10 @@
 //!
 //! In: the addresses, and the document for their places. Out: errors, and a warning where tokens cross a network in clear text.
 
-use std::net::SocketAddr;
-
 use crate::document::{Position, Table, Value};
 use crate::reading::{At, Reading};
 use crate::sections::config::Config;
+use crate::sections::listen::ListenEntry;
 use crate::sections::origin::item;
 
 pub(crate) fn check(config: &Config, table: &Table, reading: &mut Reading<'_>) {
@@ -16,9 +15,10 @@ pub(crate) fn check(config: &Config, table: &Table, reading: &mut Reading<'_>) {
     {
         reading.refuse_value(node, &listen_at, "at least one address", None);
     }
-    let listening = reading.located::<SocketAddr>(table, "listen");
+    let listening = reading.located::<ListenEntry>(table, "listen");
     for (position, (address, place, index)) in listening.iter().enumerate() {
-        let earlier = listening.iter().take(position).find(|(other, ..)| overlap(*other, *address));
+        let mut earlier = listening.iter().take(position);
+        let earlier = earlier.find(|(other, ..)| other.address.overlaps(&address.address));
         if let Some((other, other_place, _)) = earlier {
             let said = format!("{address} is taken by {other} ({})", reading.line_of(other_place));
             let problem = reading.problem(place, &item(&listen_at, *index), said);
@@ -29,9 +29,10 @@ pub(crate) fn check(config: &Config, table: &Table, reading: &mut Reading<'_>) {
     let (place, is_in_table) = place_of_admin(table);
     let (top, address) = (At::Key(&At::Top, "admin"), At::Key(&At::Key(&At::Top, "admin"), "address"));
     let admin_at = if is_in_table { address } else { top };
+    let overlaps = |other: &ListenEntry| other.address.overlaps(&admin.into());
     let taken = match listening.as_slice() {
-        [] => config.listen.iter().find(|other| overlap(**other, admin)).copied(),
-        listening => listening.iter().map(|(other, ..)| *other).find(|other| overlap(*other, admin)),
+        [] => config.listen.iter().find(|other| overlaps(other)).copied(),
+        listening => listening.iter().map(|(other, ..)| *other).find(overlaps),
     };
     if let Some(other) = taken {
         let problem = reading.problem(&place, &admin_at, format!("{admin} is taken by listen ({other})"));
@@ -74,11 +75,4 @@ fn place_of_admin(table: &Table) -> (Position, bool) {
         }
         _ => (node.place.clone(), false),
     }
-}
-
-/// Whether two listeners cannot both have their address. Port 0 is never the same twice.
-fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
-    let same_family = one.is_ipv4() == other.is_ipv4();
-    let same_ip = one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified();
-    one.port() != 0 && one.port() == other.port() && same_family && same_ip
 }

@@ -1,6 +1,6 @@
 //! Checks that need more than one key: of the whole config, of a whole origin, a whole store, and of who may purge.
 //!
-//! Names have to exist, addresses and hosts have to differ, stores have directories for themselves, and keys have to
+//! Listeners with TLS and sites with TLS need each other, and ACME needs ports. Names have to exist, addresses and hosts have to differ, stores have directories for themselves, and keys have to
 //! tell apart what rules tell apart, those of values in memcached and Redis too. Versions need a server and a place, and a fleet needs
 //! one server. A note says which cookies keep a request from what a
 //! rule stores.
@@ -11,6 +11,7 @@
 mod addresses;
 mod cookies;
 mod directories;
+mod edge;
 mod fragments;
 mod hosts;
 mod keys;
@@ -20,6 +21,7 @@ mod origin;
 pub(crate) mod patterns;
 mod purge;
 mod records;
+pub(crate) mod site_tls;
 mod store;
 mod values;
 mod versions;
@@ -32,6 +34,7 @@ use crate::sections::config::Config;
 impl Consistent for Config {
     fn check(&self, table: &Table, _at: &At<'_>, reading: &mut Reading<'_>) {
         addresses::check(self, table, reading);
+        edge::check(self, table, reading);
         names::check(table, reading);
         directories::check(table, reading);
         hosts::check(table, reading);

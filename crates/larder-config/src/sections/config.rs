@@ -1,13 +1,14 @@
 //! The top of the file: where to listen, whom to trust, and everything else by name.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::schema::section::section;
+use crate::sections::acme::Acme;
 use crate::sections::admin::AdminSettings;
 use crate::sections::defaults::Defaults;
 use crate::sections::fleet::Fleet;
 use crate::sections::limits::Limits;
+use crate::sections::listen::ListenEntry;
 use crate::sections::live::Live;
 use crate::sections::log::Log;
 use crate::sections::origin::Origin;
@@ -17,6 +18,7 @@ use crate::sections::settings::{Resolved, Settings};
 use crate::sections::site::Site;
 use crate::sections::store::Store;
 use crate::sections::tags::TagFields;
+use crate::sections::tls::Tls;
 use crate::sections::versions::Versions;
 use crate::value::cidr::Cidr;
 use crate::value::name::Name;
@@ -24,9 +26,10 @@ use crate::value::name::Name;
 section! {
     /// The whole config. Keys at the top of the file stand before the first table.
     pub struct Config in "the top of the file" {
-        /// Where clients connect: HTTP/1 and, by prior knowledge, HTTP/2. `[::]:80` takes IPv4 as well; beside an IPv4 address
-        /// with the same port, such as `0.0.0.0:80`, it takes IPv6 alone.
-        listen: Vec<SocketAddr> = ["127.0.0.1:8080"],
+        /// Where clients connect: HTTP/1 and, by prior knowledge, HTTP/2; with TLS in a table, `{ address = "*:443", tls = true }`.
+        /// `*:80` is every address of the machine, IPv4 and IPv6, or IPv4 alone where there is no IPv6. `[::]:80` takes IPv4 as
+        /// well; beside an IPv4 address with the same port, such as `0.0.0.0:80`, it takes IPv6 alone.
+        listen: Vec<ListenEntry> = ["127.0.0.1:8080"],
             why "An accelerator that is tried out is not meant to be open to the network.";
         /// The admin address, in a table with tokens and names, or alone; `false` turns it off.
         admin: AdminSettings = "127.0.0.1:8081",
@@ -40,6 +43,12 @@ section! {
         /// How long running exchanges may take to finish when larder stops.
         drain: Duration = "30s", in "0s" ..= "1h",
             why "Long enough for pages and most downloads, short enough for service managers, which kill after 90 s.";
+        /// TLS towards clients.
+        tls: Tls,
+            why "Each key has its own reason.";
+        /// Certificates by ACME, for sites with `tls = "acme"`.
+        acme: Acme,
+            why "Each key has its own reason.";
         /// The access log.
         log: Log,
             why "Off unless asked for.";

@@ -38,6 +38,10 @@ section! {
         rate_window: Duration = "30s", in "1s" ..= "1h", why "A pause of this length is forgiven.";
         /// How long a WebSocket may be silent.
         tunnel_idle: Duration = "1h", in "1s" ..= "7d", why "Applications ping every minute or so, but not all do.";
+        /// How long a TLS handshake may take, from the first byte of the connection to its end, however it trickles in.
+        handshake_time: Duration = "10s", in "100ms" ..= "1h", why "Two round trips and a signature; as for `head_time`.";
+        /// TLS handshakes under way at once, for each worker. More connections wait in the kernel.
+        handshakes: usize = 512, in 1 ..= 65536, why "Each holds memory before it is known who asks.";
         /// HTTP/2 streams at once on one connection.
         h2_streams: u32 = 128, in 1 ..= 1000, why "More than browsers open, and what RFC 9113 asks for at least: 100.";
         /// HTTP/2 streams that a client may reset beyond those that it let finish, before its connection is closed.

@@ -1,5 +1,6 @@
 //! Every table of the config and every key, each declared once, and the list of those tables.
 
+pub(crate) mod acme;
 pub(crate) mod admin;
 pub(crate) mod assemble;
 pub(crate) mod config;
@@ -13,6 +14,7 @@ pub(crate) mod fragments;
 pub(crate) mod health;
 pub(crate) mod key;
 pub(crate) mod limits;
+pub(crate) mod listen;
 pub(crate) mod live;
 pub(crate) mod log;
 pub(crate) mod memcached;
@@ -27,8 +29,10 @@ pub(crate) mod rule;
 pub(crate) mod server;
 pub(crate) mod settings;
 pub(crate) mod site;
+pub(crate) mod site_tls;
 pub(crate) mod store;
 pub(crate) mod tags;
+pub(crate) mod tls;
 pub(crate) mod values;
 pub(crate) mod versions;
 

@@ -67,7 +67,7 @@ fn the_full_example_has_every_key() {
 fn every_declared_default_and_bound_can_be_read() {
     // Reading the emptiest config reads every default of a section; the bounds are read where a key is set.
     let full = load(&repository().join("examples/full.toml")).unwrap().config;
-    assert_eq!(full.sites.len(), 2);
+    assert_eq!(full.sites.len(), 3);
     assert_eq!(Config::names().count(), Config::doc().keys.len());
     for section in all_sections() {
         for key in section.keys {

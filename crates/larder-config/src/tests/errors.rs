@@ -42,7 +42,7 @@ key = { sort = "yes", query = "non" }
 store = "disk"
 "#,
         r#"
-larder.toml:1:29: listen[1]: found "8081", expected an address such as "127.0.0.1:8080", "[::1]:8080", "0.0.0.0:80"
+larder.toml:1:29: listen[1]: found "8081", expected an address to listen on such as "127.0.0.1:8080", "[::1]:8080", "*:80"
   hint: "127.0.0.1:8081" for this machine only, "0.0.0.0:8081" for every IPv4 address of it, "[::]:8081" for IPv4 and IPv6
 larder.toml:2:1: wrokers: unknown key "wrokers"
   hint: did you mean "workers"?

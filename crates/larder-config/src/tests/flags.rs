@@ -21,7 +21,8 @@ fn printed_for(result: Result<Checked, Errors>) -> String {
 #[test]
 fn an_origin_alone_is_a_whole_config() {
     let config = accelerate("https://app.example", &Flags::default()).unwrap().config;
-    assert_eq!(config.listen, ["127.0.0.1:8080".parse().unwrap()]);
+    let listening: Vec<_> = config.listen.iter().map(ToString::to_string).collect();
+    assert_eq!(listening, ["127.0.0.1:8080"]);
     assert_eq!(config.admin.address, Some("127.0.0.1:8081".parse().unwrap()));
     let site = &config.sites[0];
     assert!(site.hosts.is_empty() && site.rules.is_empty() && site.root.is_none());
@@ -91,7 +92,7 @@ fn errors_of_flags_name_the_flag() {
             "127.0.0.1:3000",
             &flags(&["8080"], Some("0.0.0.0:1"), Some("1M"), Some("x"))
         )),
-        "--listen: found \"8080\", expected an address such as \"127.0.0.1:8080\", \"[::1]:8080\", \"0.0.0.0:80\"\n  \
+        "--listen: found \"8080\", expected an address to listen on such as \"127.0.0.1:8080\", \"[::1]:8080\", \"*:80\"\n  \
          hint: \"127.0.0.1:8080\" for this machine only, \"0.0.0.0:8080\" for every IPv4 address of it, \"[::]:8080\" for IPv4 and IPv6\n\
          --workers: found \"x\", expected a whole number\n\
          --origin: found \"127.0.0.1:3000\", expected a server such as \"http://127.0.0.1:3000\", \

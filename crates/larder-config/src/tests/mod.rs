@@ -5,6 +5,7 @@
 mod caching;
 mod committed;
 mod disks;
+mod edge;
 mod errors;
 mod files;
 mod flags;

@@ -163,7 +163,7 @@ fn add_words(shape: &Shape, out: &mut HashSet<&'static str>) {
 }
 
 /// Hosts are values of these keys.
-const HOST_KEYS: [&str; 4] = ["hosts", "host", "servers", "listen"];
+const HOST_KEYS: [&str; 5] = ["hosts", "host", "servers", "listen", "address"];
 
 fn add_hosts(table: &Table, out: &mut HashSet<String>) {
     for entry in &table.entries {

@@ -7,16 +7,20 @@ use std::time::Duration;
 
 use crate::schema::{Setting, Shape, Text, TextSetting};
 
-const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
+const UNITS: [(&str, u64); 6] =
+    [("y", YEAR_MS), ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
+
+/// A year, for what lasts as long: 365 days. It is read, and printed as days.
+const YEAR_MS: u64 = 365 * 86_400_000;
 
 const MS_MAX: u64 = 36_500 * 86_400_000;
 
 pub(crate) const TEXT: Text = Text {
     noun: "a duration",
     examples: r#""10s", "500ms", "5m", "24h""#,
-    about: "Whole numbers with a unit each: `ms`, `s`, `m`, `h`, `d`; larger units first, as in `\"1h30m\"`. At most \
+    about: "Whole numbers with a unit each: `ms`, `s`, `m`, `h`, `d`, `y` (365 days); larger units first, as in `\"1h30m\"`. At most \
             36500 days.",
-    pattern: Some("^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$"),
+    pattern: Some("^([0-9]+y)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$"),
 };
 
 /// Reads a duration as it is written in the config.
@@ -57,7 +61,7 @@ pub fn parse(text: &str) -> Result<Duration, Option<String>> {
 pub fn print_duration(duration: Duration) -> String {
     let mut rest_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let mut text = String::new();
-    for (unit, unit_ms) in UNITS {
+    for (unit, unit_ms) in UNITS.into_iter().filter(|(_, unit_ms)| *unit_ms < YEAR_MS) {
         if rest_ms >= unit_ms {
             text.push_str(&format!("{}{unit}", rest_ms / unit_ms));
             rest_ms %= unit_ms;
@@ -113,9 +117,14 @@ mod tests {
 
     #[test]
     fn units_are_needed_known_and_in_order() {
-        for (text, ms) in
-            [("10s", 10_000), ("500ms", 500), ("1h30m", 5_400_000), ("2d", 172_800_000), ("0s", 0)]
-        {
+        for (text, ms) in [
+            ("10s", 10_000),
+            ("500ms", 500),
+            ("1h30m", 5_400_000),
+            ("2d", 172_800_000),
+            ("0s", 0),
+            ("1y1d", 366 * 86_400_000),
+        ] {
             assert_eq!(parse(text), Ok(Duration::from_millis(ms)), "{text}");
         }
         let bad = [
@@ -131,6 +140,8 @@ mod tests {
             "1S",
             "1 s",
             "36501d",
+            "101y",
+            "1d1y",
             "99999999999999d",
         ];
         for text in bad {

@@ -1,6 +1,7 @@
 //! One file per kind of value: how it is written, what is refused, and the hint for what people try instead.
 
 pub(crate) mod absent_status;
+pub(crate) mod acme;
 pub(crate) mod address;
 pub(crate) mod certified;
 pub(crate) mod cidr;
@@ -14,6 +15,7 @@ pub(crate) mod hash_by;
 pub(crate) mod host;
 pub(crate) mod lease;
 pub(crate) mod lifetimes;
+pub(crate) mod listen;
 pub(crate) mod matching;
 pub(crate) mod meaning;
 pub(crate) mod media;

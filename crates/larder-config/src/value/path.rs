@@ -16,6 +16,10 @@ pub struct Directory(pub PathBuf);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoreDirectory(pub(crate) PathBuf);
 
+/// A directory for what larder keeps of its own, which is made where it does not exist.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateDirectory(pub PathBuf);
+
 /// A file that existed when the config was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExistingFile(pub PathBuf);
@@ -44,6 +48,13 @@ pub(crate) const STORE_DIRECTORY: Text = Text {
     about: "It is made where it does not exist, if the directory above it exists. larder starts without one that cannot be \
             used, and tries it again; `larder check` says what is wrong with it. A relative path starts at the directory of the \
             config file.",
+    pattern: None,
+};
+
+const STATE_DIRECTORY: Text = Text {
+    noun: "a directory for larder's own",
+    examples: r#""/var/lib/larder/acme""#,
+    about: "It is made where it does not exist. A relative path starts at the directory of the config file.",
     pattern: None,
 };
 
@@ -112,6 +123,16 @@ impl Setting for StoreDirectory {
 
     fn read(node: &Node, at: &At<'_>, reading: &mut Reading<'_>) -> Option<Self> {
         path(node, at, reading, STORE_DIRECTORY).map(Self)
+    }
+}
+
+impl Setting for StateDirectory {
+    fn shape() -> Shape {
+        Shape::Text(STATE_DIRECTORY)
+    }
+
+    fn read(node: &Node, at: &At<'_>, reading: &mut Reading<'_>) -> Option<Self> {
+        path(node, at, reading, STATE_DIRECTORY).map(Self)
     }
 }
 

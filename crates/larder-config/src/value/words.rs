@@ -306,3 +306,37 @@ words! {
         Nginx = "nginx",
     }
 }
+
+words! {
+    /// The oldest version of TLS that is spoken with clients.
+    #[derive(Default)]
+    pub enum TlsVersion {
+        /// RFC 5246.
+        #[default]
+        Tls12 = "1.2",
+        /// RFC 8446.
+        Tls13 = "1.3",
+    }
+}
+
+words! {
+    /// Whether a client has to show a certificate.
+    #[derive(Default)]
+    pub enum ClientAuth {
+        /// A handshake without one fails.
+        #[default]
+        Require = "require",
+        /// One without goes on.
+        Optional = "optional",
+    }
+}
+
+words! {
+    /// How a host is proven to be larder's.
+    pub enum AcmeChallenge {
+        /// By a certificate in a handshake for a protocol of its own (RFC 8737).
+        TlsAlpn01 = "tls-alpn-01",
+        /// By an answer to a request in clear text (RFC 8555 8.3).
+        Http01 = "http-01",
+    }
+}

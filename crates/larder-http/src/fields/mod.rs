@@ -9,6 +9,7 @@ pub mod age;
 pub mod cache_control;
 pub mod cache_groups;
 pub mod cache_status;
+pub mod client_cert;
 pub mod content_range;
 pub mod content_type;
 pub mod cookie;

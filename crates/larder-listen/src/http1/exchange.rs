@@ -167,7 +167,7 @@ impl<'a, T: ByteStream, S: Service> Conn<'a, T, S> {
         let (incoming, body) = Incoming::new(framing, expects_continue);
         context.metrics.requests_http1.add(1);
         let trailers = Wish { takes: options.te_trailers, announced };
-        Ok((Request { head, body, websocket, trailers, peer: context.peer }, asked, incoming))
+        Ok((Request { head, body, websocket, trailers, peer: context.peer.clone() }, asked, incoming))
     }
 
     /// Everything that goes on while the service works: ready when content moved, or the call is in vain.
@@ -354,7 +354,11 @@ impl<'a, T: ByteStream, S: Service> Conn<'a, T, S> {
             // A client that wanted the end sends no other request (RFC 9112 9.6). To be closed on at once it must not even have
             // sent what might have bytes behind it: one that the kernel still holds would make the close a reset.
             Sent::All
-                if !asked.may_persist && asked.is_bare && self.read.is_empty() && !self.may_have_more =>
+                if !asked.may_persist
+                    && asked.is_bare
+                    && T::READS_ALL
+                    && self.read.is_empty()
+                    && !self.may_have_more =>
             {
                 Next::Close
             }

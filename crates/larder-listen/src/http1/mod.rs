@@ -34,13 +34,13 @@ mod tunnel;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::ops::Range;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
 use larder_http::authority::Authority;
 use larder_http::message::Tunnel;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncReadExt;
 use tokio::time::Instant;
 
 use crate::byte_stream::ByteStream;
@@ -114,7 +114,7 @@ pub(crate) async fn serve<T: ByteStream, S: Service>(
         };
         match next {
             Next::KeepAlive => {}
-            Next::Close => return,
+            Next::Close => return conn.close(),
             Next::Linger => return conn.linger().await,
             Next::Reset => return conn.io.reset_when_closed(),
             Next::Tunnel(tunnel) => {
@@ -267,12 +267,19 @@ impl<'a, T: ByteStream, S: Service> Conn<'a, T, S> {
     async fn refuse(&mut self, refusal: Refusal) -> Next {
         let context = self.context;
         context.metrics.count_refusal(refusal);
-        context.service.refused(refusal, Some(context.peer));
+        context.service.refused(refusal, Some(context.peer.clone()));
         self.out.inline(|out| respond::write_refusal(out, refusal, &context.settings.clock));
         let mut pace = None;
         match poll_fn(|cx| self.poll_flush(cx, &mut pace)).await {
             Ok(()) => Next::Linger,
             Err(Stop::Gone | Stop::Stalled) => Next::Close,
+        }
+    }
+
+    /// Closes both directions. Behind a response that is not whole, the client is not told that nothing more was meant to follow.
+    fn close(&mut self) {
+        if self.out.is_empty() {
+            self.io.end();
         }
     }
 
@@ -282,7 +289,12 @@ impl<'a, T: ByteStream, S: Service> Conn<'a, T, S> {
         let limits = &self.context.settings.limits;
         let deadline = Instant::now() + limits.linger_time;
         let mut room = limits.unread_bytes_max;
-        if self.io.shutdown().await.is_err() || self.eof {
+        let ended = poll_fn(|cx| match Pin::new(&mut self.io).poll_shutdown(cx) {
+            Poll::Ready(ended) => Poll::Ready(ended.is_ok()),
+            // Over TLS the end has to be written.
+            Poll::Pending => self.timer.poll(cx, deadline).map(|()| false),
+        });
+        if !ended.await || self.eof {
             return;
         }
         poll_fn(|cx| {

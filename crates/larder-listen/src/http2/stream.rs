@@ -82,7 +82,7 @@ pub(super) async fn serve<S: Service>(
     let is_head = head.method == Method::HEAD;
     let mut interims = Interims::default();
     interims.begin(limits.interims_max);
-    let request = Request { head, body, websocket: false, trailers, peer: context.peer };
+    let request = Request { head, body, websocket: false, trailers, peer: context.peer.clone() };
     let called = {
         let mut call = context.service.call(request, &interims);
         poll_fn(|cx| {
@@ -168,7 +168,7 @@ fn refuse<S: Service>(
     refusal: Refusal,
 ) -> End {
     context.metrics.count_refusal(refusal);
-    context.service.refused(refusal, Some(context.peer));
+    context.service.refused(refusal, Some(context.peer.clone()));
     let text = refusal.text();
     let mut response = http::Response::new(());
     *response.status_mut() = refusal.status();

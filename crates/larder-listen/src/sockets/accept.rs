@@ -58,6 +58,7 @@ async fn no_more_connections_are_open_than_there_are_slots() {
         Slots::new(2),
         metrics.clone(),
         drain.signal(),
+        Arc::default(),
     ));
     let mut clients = Vec::new();
     for _ in 0..3 {
@@ -137,6 +138,7 @@ async fn a_listener_speaks_its_protocols_only() {
             Slots::new(2),
             Arc::new(Metrics::default()),
             Drain::new().signal(),
+            Arc::default(),
         ));
         let mut client = Client::connect(bound.listener.address).await;
         client.write([PREFACE, SETTINGS].concat()).await;
@@ -151,7 +153,7 @@ async fn bytes_that_may_become_a_preface_buy_no_time() {
         let (mut client, stream) = tokio::io::duplex(4096);
         let local = std::net::SocketAddr::from(([127, 0, 0, 1], 80));
         let Listener { transport, protocols, .. } = local.into();
-        let peer = Peer { remote: ([127, 0, 0, 1], 40_000).into(), local };
+        let peer = Peer::clear(([127, 0, 0, 1], 40_000).into(), local);
         let (metrics, drain) = (Arc::new(Metrics::default()), Drain::new());
         tokio::spawn(serve_connection(
             Accepted { stream, peer, transport, protocols },

@@ -9,3 +9,4 @@ mod heads;
 mod http2;
 mod refusals;
 mod support;
+mod tls;

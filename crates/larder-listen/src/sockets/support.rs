@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::{Drain, Interims, Metrics, Service, Settings, Slots, accept_loop, bind};
+use crate::{Drain, Interims, Listener, Metrics, Service, Settings, Slots, Transport, accept_loop};
 use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
@@ -239,7 +239,12 @@ impl Listening {
     }
 
     pub fn with(settings: Settings) -> Self {
-        let mut bound = bind("127.0.0.1:0".parse().unwrap(), 1).unwrap();
+        Self::on(Transport::Tcp, settings)
+    }
+
+    pub fn on(transport: Transport, settings: Settings) -> Self {
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut bound = Listener { transport, ..address.into() }.bind(1).unwrap();
         let (service, metrics, drain) = (TestService::default(), Arc::new(Metrics::default()), Drain::new());
         tokio::spawn(accept_loop(
             bound.sockets.pop().unwrap(),
@@ -248,6 +253,7 @@ impl Listening {
             Slots::new(100),
             metrics.clone(),
             drain.signal(),
+            Arc::default(),
         ));
         Self { address: bound.listener.address, service, metrics, drain }
     }

@@ -98,6 +98,21 @@ fields! {
             Version::HTTP_2 => usual!(s, "\"2.0\""),
             _ => s.word(r.version_number()),
         };
+        "tls.protocol.version", "string", "`1.2` or `1.3`, of a connection over TLS." => |r, s| {
+            if let Some(tls) = r.tls {
+                s.word(tls.version.word());
+            }
+        };
+        "tls.next_protocol", "string", "The protocol that its client and larder have agreed on, where the client offers some." => |r, s| {
+            if let Some(agreed) = r.tls.and_then(|tls| tls.alpn) {
+                s.word(agreed);
+            }
+        };
+        "tls.resumed", "boolean", "Whether its client resumed an earlier session." => |r, s| {
+            if let Some(tls) = r.tls {
+                if tls.is_resumed { usual!(s, "true") } else { usual!(s, "false") }
+            }
+        };
         "http.response.status_code", "number", "The final status." => |r, s| s.status(Some(r.status));
     }
 

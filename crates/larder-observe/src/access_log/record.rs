@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use http::{StatusCode, Version};
 use larder_http::fields::cache_status::CacheStatus;
-use larder_http::message::Scheme;
+use larder_http::message::{Scheme, TlsPeer};
 use larder_http::time::WallTime;
 
 use crate::fetched::Fetched;
@@ -67,6 +67,8 @@ pub struct LogRecord<'a> {
     pub scheme: Scheme,
     /// The client's version.
     pub version: Version,
+    /// What its connection has agreed on; `None` in clear text.
+    pub tls: Option<&'a TlsPeer>,
     /// The final status.
     pub status: StatusCode,
     /// The site and the rule that it belongs to; `None` for what was turned away before.
@@ -99,6 +101,7 @@ impl<'a> LogRecord<'a> {
             client,
             scheme: Scheme::Http,
             version: Version::HTTP_11,
+            tls: None,
             status: StatusCode::INTERNAL_SERVER_ERROR,
             rule: None,
             cache_status: None,

@@ -18,7 +18,7 @@ const FROM_US: &[u8] = b"\x20\0\0\0";
 fn from_client(target: &'static str) -> OriginRequest {
     let mut request = get(target);
     let (remote, local) = ("192.0.2.1:258".parse().unwrap(), "198.51.100.7:443".parse().unwrap());
-    request.peer = Some(Peer { remote, local });
+    request.peer = Some(Peer::clear(remote, local));
     request
 }
 

@@ -37,7 +37,7 @@ use std::time::Duration;
 use http::HeaderMap;
 use larder_cache::{Offered, Reuse, StaleReason, StoredHead, ValidateReason};
 use larder_http::fields::cache_status::{CacheStatus, Forward, Outcome};
-use larder_http::message::RequestHead;
+use larder_http::message::{RequestHead, Scheme};
 use smallvec::SmallVec;
 
 use crate::before::Before;
@@ -89,6 +89,9 @@ impl Worker {
         crate::route::drop_unkeyed_fields(head, false);
         let unknown = |head: &RequestHead| ExplainError::UnknownHost(head.authority.host().to_owned());
         let (index, site) = plan.router.site(head.authority.host()).ok_or_else(|| unknown(head))?;
+        if head.scheme == Scheme::Http && site.settings.tls.redirect.is_some() {
+            return Err(ExplainError::Https(format!("https://{}{}", head.authority.host(), head.target)));
+        }
         let settings = site.settings_for(head).map_err(|_| ExplainError::ClimbingPath)?;
         let raw_target = head.target.clone();
         let mut route = route::told(&plan, site, settings, head);

@@ -88,7 +88,7 @@ impl Walk<'_> {
             Ok(origin) => {
                 let remote = SocketAddr::new(IpAddr::V4(CLIENT), 0);
                 let hop = ClientHop {
-                    peer: Peer { remote, local: remote },
+                    peer: Peer::clear(remote, remote),
                     is_waiting: false,
                     trusted: false,
                     takes_trailers: false,

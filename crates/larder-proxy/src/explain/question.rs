@@ -30,6 +30,9 @@ pub enum ExplainError {
     /// No site takes the host: such a request is answered 421.
     #[error("no site takes the host {0:?}: it is answered 421 (RFC 9110 15.5.20)")]
     UnknownHost(String),
+    /// The site is served over TLS alone: such a request is answered 308.
+    #[error("the site is served over TLS alone, and sends clear text there: explain {0}")]
+    Https(String),
     /// The path climbs above the root: such a request is answered 400.
     #[error("the path climbs above the root: it is answered 400")]
     ClimbingPath,
@@ -43,6 +46,7 @@ impl ExplainError {
             Self::Method(_) => "request-method",
             Self::Field(_) => "field",
             Self::UnknownHost(_) => "unknown-host",
+            Self::Https(_) => "https",
             Self::ClimbingPath => "climbing-path",
         }
     }

@@ -36,7 +36,7 @@ const CAPABILITY: HeaderValue = HeaderValue::from_static(r#"larder="Surrogate/1.
 const PASSES_MAX: usize = 8;
 
 /// What the origin learns of the client.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ClientHop {
     /// Its connection.
     pub(crate) peer: Peer,
@@ -115,7 +115,7 @@ pub(crate) fn outgoing(
 ) -> OriginRequest {
     let mut fields = head.fields.clone();
     fields.remove(HOST);
-    forward_client(&mut fields, head, hop);
+    forward_client(&mut fields, head, &hop);
     match hop.via {
         true => append_via(&mut fields, head.version),
         false => drop(fields.remove(VIA)),
@@ -139,7 +139,7 @@ pub(crate) fn outgoing(
     }
 }
 
-fn forward_client(fields: &mut HeaderMap, head: &RequestHead, hop: ClientHop) {
+fn forward_client(fields: &mut HeaderMap, head: &RequestHead, hop: &ClientHop) {
     let client = hop.peer.remote.ip().to_canonical().to_string();
     let before: Vec<&[u8]> = fields.get_all(X_FORWARDED_FOR).iter().map(HeaderValue::as_bytes).collect();
     let list = if hop.trusted && !before.is_empty() {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     fn hop() -> ClientHop {
-        let peer = Peer { remote: "192.0.2.7:1".parse().unwrap(), local: "192.0.2.8:80".parse().unwrap() };
+        let peer = Peer::clear("192.0.2.7:1".parse().unwrap(), "192.0.2.8:80".parse().unwrap());
         ClientHop {
             peer,
             is_waiting: true,

@@ -73,7 +73,7 @@ fn asking(task: &FetchTask, guard: &FlightGuard, part: &Arc<StoredResponse>, gap
     let (head, content, gap) = (Arc::clone(guard.request()), task.content.clone(), gap.clone());
     let (origin, to) = (task.asks(), task.to());
     Box::new(move |number| {
-        let mut request = fetch::outgoing(&head, content.clone().into(), false, to, None);
+        let mut request = fetch::outgoing(&head, content.clone().into(), false, to.clone(), None);
         gap.request_fields(number, &part.head, &mut request.fields);
         let (worker, worker_plan) = (Arc::clone(&worker), Arc::clone(&worker_plan));
         let (part, gap) = (Arc::clone(&part), gap.clone());

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use http::header::{AGE, AUTHORIZATION, SET_COOKIE};
+use http::header::{AGE, SET_COOKIE};
 use http::{Method, StatusCode};
 use larder_assemble::Program;
 use larder_cache::completion::{keep_names, same_representation, whole_fields};
@@ -345,7 +345,7 @@ fn end_before(
     now: Option<&StoredHead>,
 ) {
     let request = guard.request();
-    let is_own = request.fields.contains_key(AUTHORIZATION)
+    let is_own = settings.policy.has_credentials(&request.fields)
         || larder_cache::has_personal_cookie(request, &settings.policy)
         || !guard.is_valid();
     let is_more_of = |stored: &StoredResponse| {

@@ -68,7 +68,7 @@ impl FetchTask {
 
     /// For whom the origin is asked, and which of its servers.
     pub(super) fn to(&self) -> (ClientHop, Affinity) {
-        (self.asker.hop, Affinity { hash: self.hash, server: self.asker.server })
+        (self.asker.hop.clone(), Affinity { hash: self.hash, server: self.asker.server })
     }
 }
 

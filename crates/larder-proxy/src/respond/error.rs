@@ -13,7 +13,9 @@ pub(crate) fn failure(failure: Failure) -> Response {
     fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     fields.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     if failure.status == StatusCode::SERVICE_UNAVAILABLE {
-        fields.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        // A certificate takes longer than a place in a queue.
+        let seconds = if failure == Failure::CERTIFICATE_PENDING { "10" } else { "1" };
+        fields.insert(RETRY_AFTER, HeaderValue::from_static(seconds));
     }
     if failure.status == StatusCode::METHOD_NOT_ALLOWED {
         fields.insert(http::header::ALLOW, HeaderValue::from_static("GET, HEAD"));

@@ -26,7 +26,8 @@ const NEVER_KEPT: &[&str] = &[
 ];
 
 /// Dropped unless the peer is trusted, and with them everything that begins with `x-forwarded`.
-const FOR_TRUSTED_PEERS: &[&str] = &["x-real-ip", "x-client-ip", "x-cluster-client-ip"];
+const FOR_TRUSTED_PEERS: &[&str] =
+    &["client-cert", "client-cert-chain", "x-real-ip", "x-client-ip", "x-cluster-client-ip"];
 
 /// Framing in the disguise of an underscore; under its true name it has been taken out long before.
 const FRAMING: &[&str] = &["content-length", "transfer-encoding"];

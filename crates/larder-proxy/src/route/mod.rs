@@ -6,19 +6,18 @@
 //! origin keep the raw bytes.
 
 mod forwarded;
-mod hosts;
 mod matcher;
 mod paths;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use larder_http::hosts::HostTable;
 use larder_http::message::RequestHead;
 use larder_http::target::{ClimbsAboveRoot, Target};
 
 use crate::settings::{KeySettings, RuleSettings, SiteSettings};
 pub(crate) use forwarded::{believe_forwarded, client_of, drop_unkeyed_fields};
-use hosts::HostTable;
 use matcher::RuleTable;
 
 /// The compiled sites of one config.

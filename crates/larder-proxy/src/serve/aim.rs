@@ -15,6 +15,7 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use larder_assemble::IncludeFailure;
 use larder_http::fields::cache_control::RequestDirectives;
+use larder_http::fields::client_cert::CLIENT_CERT;
 use larder_http::message::RequestHead;
 use larder_http::target::Target;
 use larder_http::target::reference::DocumentUri;
@@ -104,10 +105,15 @@ impl Aim {
         let scheme = if is_own_host { self.head.scheme } else { uri.scheme };
         let (authority, target) = (uri.authority.clone(), uri.target.clone());
         let mut head = RequestHead { scheme, authority, target, ..self.head.clone() };
+        if !is_own_host {
+            // It was asked for by the rules of another site.
+            head.fields.remove(CLIENT_CERT);
+        }
         let is_of_own_origin = site.settings.origin.is_some() && site.settings.origin == self.origin;
         if !is_of_own_origin {
             head.fields.remove(COOKIE);
             head.fields.remove(AUTHORIZATION);
+            head.fields.remove(CLIENT_CERT);
             // What the config says to one origin is not for another.
             for name in &self.set {
                 head.fields.remove(name);

@@ -27,7 +27,7 @@ impl RequestContext<'_> {
         let hop = ClientHop {
             via: choice.is_none_or(|choice| choice.via),
             assembles: settings.policy.templates.is_on(),
-            ..asker.hop
+            ..asker.hop.clone()
         };
         FetchTask {
             worker: Arc::clone(self.worker),

@@ -13,6 +13,7 @@ use larder_assemble::IncludeFailure;
 use larder_cache::page::PartSaid;
 use larder_http::body::Body;
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
+use larder_http::fields::client_cert::CLIENT_CERT;
 use larder_http::message::{Response, ResponseHead};
 use larder_http::target::reference::DocumentUri;
 use larder_http::time::WallTime;
@@ -62,7 +63,7 @@ impl ServedFragments {
         other: Option<Arc<KeptPage>>,
     ) -> Self {
         let (asker, settings) = (&exchange.asker, exchange.settings());
-        let hop = ClientHop { takes_trailers: false, ..asker.hop };
+        let hop = ClientHop { takes_trailers: false, ..asker.hop.clone() };
         let origin = exchange.site().settings.origin;
         Self {
             worker: Arc::clone(worker),
@@ -247,7 +248,8 @@ pub(crate) fn failure_of(status: StatusCode, said: &CacheStatus) -> Option<Inclu
 
 /// Whether responses of a rule are somebody's own by its key.
 pub(crate) fn has_private_key(settings: &RuleSettings) -> bool {
-    !settings.key.cookies.is_empty() || settings.key.fields.contains(&AUTHORIZATION)
+    !settings.key.cookies.is_empty()
+        || [AUTHORIZATION, CLIENT_CERT].iter().any(|name| settings.key.fields.contains(name))
 }
 
 /// Whether a response is somebody's own although it may not say so: by the key of its rule, or because it was not stored and its request

@@ -20,6 +20,7 @@ mod page_answer;
 mod pass;
 mod post;
 mod privilege;
+mod proof;
 mod purge;
 mod refresh;
 mod renew;
@@ -27,6 +28,7 @@ mod reply;
 mod resume;
 mod serving;
 mod sheet;
+mod transport;
 mod turned_away;
 mod used;
 mod way;
@@ -39,12 +41,13 @@ use bytes::Bytes;
 use http::header::VIA;
 use larder_http::fields::cache_status::Outcome;
 use larder_http::fields::cookie;
-use larder_http::message::{Request, RequestHead};
+use larder_http::message::{Peer, Request, RequestHead};
 use larder_http::target::Target;
 use larder_listen::Interims;
 use larder_origin::ServerTag;
 
 use crate::asked::{Asked, Asker, MatchedRule};
+use crate::detail;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
 use crate::fetch::{self, ClientHop};
@@ -59,6 +62,7 @@ pub(crate) use fragment::{failure_of, has_private_key};
 use purge::PurgeCall;
 pub(crate) use refresh::standing_in;
 pub(crate) use serving::Serving;
+use turned_away::TurnedAwayRequest;
 use way::{looks_at_once, reply_to};
 
 /// Serves one request.
@@ -68,12 +72,17 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
     {
         return purging(worker, &worker_plan.plan, request);
     }
+    if let Some(proof) = proof::of(worker, &request.head, &request.peer) {
+        let answered =
+            turned_away::answer_with(worker, (&request.head, &request.peer), proof, detail::ACME_PROOF);
+        return Serving::Answered(Some(answered));
+    }
     let Request { mut head, body, websocket, trailers, peer } = request;
     let privilege = privilege::of(&worker_plan.plan, &mut head, &peer);
-    let entered = match enter(worker_plan, &mut head, peer.remote.ip()) {
+    let entered = match enter(worker_plan, &mut head, &peer) {
         Ok(entered) => entered,
-        Err(failure) => {
-            let answered = turned_away::answer(worker, &head, peer.remote.ip(), failure);
+        Err(turned) => {
+            let answered = turned_away::answer(worker, &head, &peer, turned);
             return Serving::Answered(Some(answered));
         }
     };
@@ -163,18 +172,20 @@ struct Entered {
 fn enter(
     worker_plan: Guard<Arc<WorkerPlan>>,
     head: &mut RequestHead,
-    remote: IpAddr,
-) -> Result<Entered, Failure> {
-    let plan = &worker_plan.plan;
+    peer: &Peer,
+) -> Result<Entered, TurnedAwayRequest> {
+    let (plan, remote) = (&worker_plan.plan, peer.remote.ip());
     let trusted = (plan.trusted)(remote);
     if trusted {
         route::believe_forwarded(head);
     }
     route::drop_unkeyed_fields(head, trusted);
     let (index, site) = plan.router.site(head.authority.host()).ok_or(Failure::UNKNOWN_HOST)?;
+    transport::admit(&site.settings.tls, head, peer)?;
+    transport::tell_certificate(&site.settings.tls, head, peer);
     let rule = site.rule_for(head).map_err(|_| Failure::CLIMBING_PATH)?;
     if !head.fields.is_empty() && head.fields.contains_key(VIA) && fetch::is_looping(&head.fields) {
-        return Err(Failure::LOOP);
+        return Err(Failure::LOOP.into());
     }
     let server = take_server(&worker_plan, site.settings.origin, head);
     let settings = site.settings_at(rule);

@@ -42,12 +42,12 @@ pub(super) async fn pass(
     let hop = ClientHop {
         via: choice.is_none_or(|choice| choice.via),
         assembles: exchange.settings().policy.templates.is_on(),
-        ..exchange.asker.hop
+        ..exchange.asker.hop.clone()
     };
     let asker = &exchange.asker;
     let affinity = Affinity { hash: asker.hash(choice, &exchange.asked.head), server: asker.server };
     let to = (hop, affinity);
-    let mut request = fetch::outgoing(&exchange.asked.head, inside.body, websocket, to, Some(sink));
+    let mut request = fetch::outgoing(&exchange.asked.head, inside.body, websocket, to.clone(), Some(sink));
     request.trailers.announced = inside.announced;
     let asks = (origin, exchange.settings().rule_id);
     let acted = match larder_cache::is_safe(&exchange.asked.head.method) {

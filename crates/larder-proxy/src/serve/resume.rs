@@ -49,7 +49,10 @@ pub(super) fn make_resumable(
         worker_plan: Arc::clone(context.worker_plan),
         asks: (context.origin, exchange.settings().rule_id),
         request: fetch::for_refresh(&exchange.asked.head, None),
-        hop: ClientHop { assembles: exchange.settings().policy.templates.is_on(), ..exchange.asker.hop },
+        hop: ClientHop {
+            assembles: exchange.settings().policy.templates.is_on(),
+            ..exchange.asker.hop.clone()
+        },
         head: Arc::clone(head),
     });
     let (worker, end) = (Arc::clone(context.worker), length.map(|length| position + length));

@@ -53,6 +53,7 @@ impl Fixture {
             origin: Some(0),
             root: None,
             websocket: false,
+            tls: Default::default(),
             purge: Access::Open(Arc::new(access)),
             rules: Vec::new(),
             otherwise: Arc::new(crate::testing::rule(&store)),
@@ -85,7 +86,7 @@ impl Fixture {
             body: Body::Empty,
             websocket: false,
             trailers: trailers::Wish::default(),
-            peer: Peer { remote: nobody, local: nobody },
+            peer: Peer::clear(nobody, nobody),
         };
         let serving = serve(&self.worker, request, &Interims::default());
         let (response, _) = tokio::time::timeout(LIMIT, serving).await.unwrap();

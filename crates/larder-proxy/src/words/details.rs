@@ -56,6 +56,17 @@ fn failures() -> Vec<Word> {
         word(Failure::UNKNOWN_HOST, "No site has this host.")
             .section("RFC 9110 15.5.20")
             .helps("Add the host to the hosts of a site."),
+        word(Failure::HTTPS, "The site is served over TLS alone, and the request came in clear text.")
+            .section("RFC 9110 15.4.9")
+            .helps("Set redirect_https = false to serve both."),
+        word(
+            Failure::TLS_POLICY,
+            "The connection was accepted under other rules for client certificates than the site's.",
+        )
+        .section("RFC 9110 15.5.20")
+        .helps("The client connects anew, and asks for the site's own name."),
+        word(Failure::CERTIFICATE_PENDING, "The site's first certificate is still being ordered.")
+            .helps("larder certs tells what the authority said last."),
         word(Failure::CLIMBING_PATH, "The path leads above the root."),
         word(Failure::LOOP, "The request has passed through this larder too often.")
             .section("RFC 9110 7.6.3")
@@ -67,6 +78,10 @@ fn failures() -> Vec<Word> {
 /// What is no failure.
 fn news() -> Vec<Word> {
     vec![
+        Word::new(
+            detail::ACME_PROOF,
+            "An authority of certificates has looked for a proof that the host is larder's.",
+        ),
         Word::new(detail::BY_HAND, "It is a plain file that was put there or changed by hand."),
         Word::new(detail::REMOTE, "Another larder has fetched it, and it came from Redis for this request."),
         Word::new(detail::ELSEWHERE, "Another larder was fetching it, and this request waited for that."),

@@ -81,6 +81,7 @@ pub(super) fn refused(token: &'static str) -> Word {
         "head-timeout" => word("Its head did not come within limits.head_time.", "RFC 9110 15.5.9"),
         "body-timeout" => word("Its content did not go on in time.", "RFC 9110 15.5.9"),
         "body-cut" => word("Its content ended before it was complete.", "RFC 9112 8"),
+        "clear-text" => word("It is no TLS, on an address for TLS.", "RFC 8446 5.1"),
         "body-too-large" => word("Its content is longer than limits.body_size.", "RFC 9110 15.5.14"),
         _ => Word::new(token, UNTOLD),
     }

@@ -16,6 +16,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::ClientConnection;
+use tokio_rustls::rustls::pki_types::ServerName;
 
 pub use http2::exchange_http2;
 pub use progress::Progress;
@@ -41,6 +44,27 @@ impl Connection {
             .await
             .map_err(|_| Error::TimedOut("connect"))??;
         Ok(Self { wire: Wire::new(stream, limit) })
+    }
+
+    /// The same over TLS, asking for `name`; what `connector` trusts and offers is the test's.
+    ///
+    /// # Errors
+    /// [`Error::Io`], which has what the handshake failed for; [`Error::TimedOut`].
+    pub async fn open_tls(
+        addr: SocketAddr,
+        name: &str,
+        connector: &TlsConnector,
+        limit: Duration,
+    ) -> Result<Self, Error> {
+        let name = ServerName::try_from(name.to_owned()).map_err(std::io::Error::other)?;
+        let open = async { connector.connect(name, TcpStream::connect(addr).await?).await };
+        let stream = tokio::time::timeout(limit, open).await.map_err(|_| Error::TimedOut("handshake"))??;
+        Ok(Self { wire: Wire::secured(stream, limit) })
+    }
+
+    /// What the handshake has agreed on; `None` in clear text.
+    pub fn session(&self) -> Option<&ClientConnection> {
+        self.wire.session()
     }
 
     /// Sends bytes as they are.

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use larder_config::Config;
+use larder_http::time::Clock;
 
 use super::exit;
 use super::output::{chain, complain, print_all, printable, say};
-use crate::server::{Found, Promised};
+use crate::server::{Found, Promised, ServerError};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct CheckArguments {
@@ -44,9 +45,9 @@ pub(super) fn check(arguments: &CheckArguments) -> ExitCode {
                 }
                 return ExitCode::from(exit::CONFIG);
             }
-            match crate::server::check(&checked.config) {
-                Ok(Promised { descriptors, warning }) => {
-                    warning.into_iter().for_each(|warning| say(format_args!("larder: warning: {warning}")));
+            match crate::server::check(&checked, &Clock::default()) {
+                Ok(Promised { descriptors, warnings }) => {
+                    warnings.into_iter().for_each(|warning| say(format_args!("larder: warning: {warning}")));
                     let mut out: String = checked.notes.iter().map(|note| format!("{note}\n")).collect();
                     if arguments.connect
                         && let Err(code) = asked(file, &checked.config, &mut out)
@@ -55,6 +56,10 @@ pub(super) fn check(arguments: &CheckArguments) -> ExitCode {
                     }
                     out.push_str(&format!("{}: ok\n  {descriptors}\n", file.display()));
                     print_all(out.as_bytes())
+                }
+                Err(ServerError::Certificates(errors)) => {
+                    say(errors);
+                    ExitCode::from(exit::CONFIG)
                 }
                 Err(error) => {
                     complain(&error);

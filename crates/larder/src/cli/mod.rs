@@ -3,6 +3,7 @@
 //! Each flag is declared once, with its help, in the command's own struct.
 
 mod admin;
+mod certs;
 mod check;
 mod demo;
 mod ended;
@@ -52,6 +53,8 @@ enum Command {
     Get(get::GetArguments),
     /// Purge what a running larder has stored: by URL, tag, prefix, pattern, host, or all of it
     Purge(purge::PurgeArguments),
+    /// The certificates that clients of a running larder are shown, and how long they are good for
+    Certs(certs::CertsArguments),
     /// The larders that purge together with a running one
     Fleet(fleet::FleetArguments),
     /// The last purges of a running larder: when, who, what, and how many responses went
@@ -87,6 +90,7 @@ pub fn main() -> ExitCode {
         Command::Ls(arguments) => ls::ls(&arguments),
         Command::Get(arguments) => get::get(&arguments),
         Command::Purge(arguments) => purge::purge(&arguments),
+        Command::Certs(arguments) => certs::certs(&arguments),
         Command::Fleet(arguments) => fleet::fleet(&arguments),
         Command::Purges(arguments) => purges::purges(&arguments),
         Command::Rm(arguments) => rm::rm(&arguments),

@@ -4,11 +4,13 @@
 
 mod port;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use larder_config::{Checked, Errors, Flags};
+use larder_http::message::Scheme;
 use larder_http::time::Clock;
 use larder_observe::{Diagnostics, Level};
 
@@ -16,7 +18,7 @@ use super::exit;
 use super::output::{chain, complain};
 use super::signals::{Signals, Wish};
 use super::table::counted;
-use crate::server::Server;
+use crate::server::{Server, ServerError};
 
 /// A file, and not the URL of an app.
 fn file(text: &str) -> Result<PathBuf, String> {
@@ -130,7 +132,14 @@ async fn serve(
 ) -> Result<u8, AnyError> {
     // Before the sockets: a signal that comes while starting must not kill what is half there.
     let mut signals = Signals::listen()?;
-    let mut server = Server::start(checked, clock.clone(), diagnostics.clone())?;
+    let mut server = match Server::start(checked, clock.clone(), diagnostics.clone()) {
+        Ok(server) => server,
+        Err(ServerError::Certificates(errors)) => {
+            diagnostics.print(errors);
+            return Ok(exit::CONFIG);
+        }
+        Err(error) => return Err(error.into()),
+    };
     greet(&server, clock);
     tokio::spawn(warn_of_unresolved(&server));
     let mut tend_stores = tokio::time::interval(STORES_EVERY);
@@ -139,6 +148,7 @@ async fn serve(
             wish = signals.next() => wish,
             _ = tend_stores.tick() => {
                 server.tend_stores();
+                server.tend_certificates();
                 continue;
             }
         };
@@ -230,9 +240,9 @@ fn greet(server: &Server, clock: Clock) {
 /// Where it listens, what it fronts, where the admin is.
 fn greeting(server: &Server) -> String {
     let list = |items: Vec<String>| items.join(", ");
-    let told = |(address, takes): &(std::net::SocketAddr, Option<&str>)| match takes {
-        Some(takes) => format!("http://{address} ({takes})"),
-        None => format!("http://{address}"),
+    let told = |(scheme, address, takes): &(Scheme, SocketAddr, Option<&str>)| match takes {
+        Some(takes) => format!("{}://{address} ({takes})", scheme.as_str()),
+        None => format!("{}://{address}", scheme.as_str()),
     };
     let addresses = list(server.listeners().iter().map(told).collect());
     let config = server.config();

@@ -47,6 +47,7 @@ impl AppThread {
                     Slots::new(CONNECTIONS_MAX),
                     Arc::new(Metrics::default()),
                     Drain::new().signal(),
+                    Arc::default(),
                 );
                 tokio::select! {
                     // It ends early where the socket cannot be registered; clients are refused then, and say so.

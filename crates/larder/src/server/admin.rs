@@ -17,6 +17,7 @@ use larder_admin::{
     Purging, Shown, Stats, Unexplained,
 };
 use larder_config::Cidr;
+use larder_http::message::Scheme;
 use larder_http::time::{Clock, WallTime};
 use larder_listen::{Metrics as ListenMetrics, Slots};
 use larder_observe::watch::{Event, Watch, WatchSettings};
@@ -29,8 +30,10 @@ use larder_remote::versions::Versions;
 use parking_lot::{Mutex, RwLock};
 
 use super::about::About;
+use super::certificates::{CertificatesTold, ShownCertificates};
 use super::config::{self, RunningConfig};
 use super::fleet::FleetTold;
+use super::ordering::RunningOrders;
 use super::standing::Standings;
 use super::{objects, purges};
 use crate::wire::RemoteTier;
@@ -57,6 +60,8 @@ pub struct Insight {
     /// What is seen of requests, where the admin address shows it.
     watch: Option<Arc<Watch>>,
     servers: server_totals::ServerTotals,
+    /// What TLS clients are shown.
+    shown: CertificatesTold,
 }
 
 /// Values of stores, by the store's name.
@@ -68,7 +73,7 @@ struct View {
     remote: NamedTiers,
     versions: Vec<Arc<Versions>>,
     origins: Vec<(String, Arc<larder_origin::OriginState>)>,
-    listeners: Vec<SocketAddr>,
+    listeners: Vec<(SocketAddr, Scheme)>,
     trusted: Vec<Cidr>,
     admin: Option<SocketAddr>,
     log: Option<AccessLog>,
@@ -101,12 +106,23 @@ impl Insight {
             running: config::InForce::default(),
             watch: None,
             servers: server_totals::ServerTotals::default(),
+            shown: CertificatesTold::default(),
         }
     }
 
     /// The same, with what is seen of requests.
     pub(super) fn watching(self, watch: Option<Arc<Watch>>) -> Self {
         Self { watch, ..self }
+    }
+
+    /// Certificates are ordered by this.
+    pub(super) fn see_orders(&self, orders: RunningOrders) {
+        self.shown.see_orders(orders);
+    }
+
+    /// These certificates are shown from now on, and these keys seal tickets.
+    pub(super) fn show(&self, shown: ShownCertificates) {
+        self.shown.set(shown);
     }
 
     /// Another config is in force.
@@ -158,7 +174,7 @@ impl Insight {
         &self,
         (stores, remote, versions): (Stores, NamedTiers, Vec<Arc<Versions>>),
         origins: Vec<(String, Arc<larder_origin::OriginState>)>,
-        listeners: Vec<SocketAddr>,
+        listeners: Vec<(SocketAddr, Scheme)>,
         trusted: Vec<Cidr>,
         admin: Option<SocketAddr>,
         log: Option<AccessLog>,
@@ -246,6 +262,7 @@ impl Larder for Insight {
         if let Some(watch) = &self.watch {
             watch.expose(out);
         }
+        self.shown.expose(out);
         let view = self.view.read();
         let usages: Vec<_> = view.stores.iter().map(|(name, store)| (name, store.usage())).collect();
         let tiers = [
@@ -354,6 +371,10 @@ impl Larder for Insight {
             may_change,
         };
         about.json()
+    }
+
+    fn certificates(&self) -> Bytes {
+        self.shown.json(self.clock.now().wall)
     }
 
     fn config(&self) -> Answering<Bytes> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use larder_admin::{Admin, Guard, Larder, Token};
-use larder_config::{Config, Secret};
+use larder_config::{Config, ListenEntry, Secret};
 use larder_listen::{Drain, Metrics as ListenMetrics, Settings, Slots};
 use tokio::sync::oneshot;
 
@@ -37,7 +37,8 @@ impl AdminServer {
             |secret: &Option<Secret>| secret.as_ref().map(|secret| Token::parse(secret.expose())).transpose();
         let (token, view_token) = (token(&config.admin.token)?, token(&config.admin.view_token)?);
         let hosts = config.admin.hosts.iter().map(|host| host.as_str().to_owned()).collect();
-        let bound = super::addresses::listener(address, config).bind(1)?;
+        let bound = super::addresses::listener(&ListenEntry { address: address.into(), tls: false }, config)
+            .bind(1)?;
         let address = bound.listener.address;
         let admin = Admin::new(
             insight.clone() as Arc<dyn Larder>,
@@ -62,6 +63,7 @@ impl AdminServer {
                         slots,
                         metrics,
                         signal.clone(),
+                        Arc::default(),
                     );
                     tokio::spawn(accepting);
                 }

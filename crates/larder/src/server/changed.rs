@@ -35,6 +35,7 @@ fn changes(before: &Config, after: &Config) -> Vec<String> {
         ("drain", before.drain != after.drain),
         ("log", before.log != after.log),
         ("live", before.live != after.live),
+        ("tls", before.tls != after.tls),
         ("limits", before.limits != after.limits),
         ("fleet", before.fleet != after.fleet),
         ("defaults", before.defaults != after.defaults),

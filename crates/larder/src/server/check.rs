@@ -6,31 +6,45 @@
 
 use std::sync::Arc;
 
-use larder_config::Config;
+use larder_config::{Checked, Config};
 use larder_http::time::Clock;
 use larder_observe::{Diagnostics, Metrics};
 use larder_proxy::{Plan, Proxy, Worker};
 
+use super::certificates::{CertificateWatch, expiry_warnings};
 use super::descriptors::{Limit, Shares};
 use super::error::ServerError;
 use super::runtime::usable_cpus;
+use crate::wire::acme::OrderedCertificates;
 use crate::wire::{WireError, Wiring};
 
 /// What a start would have.
 pub(crate) struct Promised {
     /// File descriptors, and what they allow.
     pub(crate) descriptors: String,
-    /// What there is too little of.
-    pub(crate) warning: Option<String>,
+    /// What there is too little of, and certificates that expire soon.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// # Errors
 /// As [`super::Server::start`], as far as that can be known before.
-pub(crate) fn check(config: &Config) -> Result<Promised, ServerError> {
+pub(crate) fn check(checked: &Checked, clock: &Clock) -> Result<Promised, ServerError> {
+    let config = &checked.config;
+    let now = clock.now().wall;
+    let (tls, _) = CertificateWatch::start(checked, OrderedCertificates::default(), now)?;
+    crate::wire::acme::settings(config, &checked.places).map_err(ServerError::Certificates)?;
+    let expiring = expiry_warnings(tls.certificates(), config.tls.expiry_warning, now);
     let limit = Limit::raise();
     let shares = Shares::of(config, limit.now, config.workers.unwrap_or_else(usable_cpus))?;
     build(config, Clock::default(), Diagnostics::silent())?;
-    Ok(Promised { descriptors: shares.told(limit), warning: shares.warning() })
+    Ok(Promised {
+        descriptors: shares.told(limit),
+        warnings: shares
+            .warning()
+            .into_iter()
+            .chain(expiring.into_iter().map(|(_, sentence)| sentence))
+            .collect(),
+    })
 }
 
 /// A worker as `config` makes it, with stores that have nothing in them and nothing behind them.

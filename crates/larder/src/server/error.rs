@@ -29,6 +29,12 @@ pub enum ServerError {
     /// The fleet's thread.
     #[error("cannot start the fleet's thread")]
     Fleet(#[source] larder_remote::RemoteError),
+    /// Files that TLS with clients is configured with.
+    #[error("{0}")]
+    Certificates(larder_config::Errors),
+    /// Certificates cannot be ordered.
+    #[error("[acme]")]
+    Acme(#[from] larder_acme::AcmeError),
     /// A worker ended before its time.
     #[error("a worker is gone")]
     WorkerGone,

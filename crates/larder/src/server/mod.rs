@@ -10,6 +10,8 @@ mod about;
 mod addresses;
 mod admin;
 mod admin_address;
+mod certificates;
+mod certificates_tended;
 mod changed;
 mod check;
 mod config;
@@ -18,6 +20,7 @@ mod error;
 mod examine;
 mod fleet;
 mod objects;
+mod ordering;
 mod purges;
 mod records;
 mod reload;
@@ -35,7 +38,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use larder_config::{Checked, Config};
+use larder_config::{Checked, Config, ListenEntry};
+use larder_http::message::Scheme;
 use larder_http::time::Clock;
 use larder_listen::{Bound, Drain, Listener, Slots};
 use larder_observe::tap::Tap;
@@ -45,13 +49,17 @@ use larder_proxy::{Plan, Proxy, Worker};
 use larder_remote::fleet::Fleet;
 use tokio::sync::mpsc;
 
+use crate::wire::acme::{OrderedCertificates, Proofs};
 use crate::wire::{WireError, Wiring};
 use admin_address::AdminServer;
+use certificates::CertificateWatch;
 use descriptors::{Limit, Shares};
+use ordering::Ordering;
 use runtime::usable_cpus;
 use worker::{WorkerHandle, WorkerListener};
 
 pub(crate) use admin::Insight;
+pub(crate) use certificates::{CertificateList, CertificateTold};
 pub(crate) use check::{Promised, build, check};
 pub use error::ServerError;
 pub(crate) use examine::{Found, servers};
@@ -67,7 +75,7 @@ pub struct Server {
     diagnostics: Diagnostics,
     wiring: Wiring,
     workers: Vec<WorkerHandle>,
-    listeners: HashMap<SocketAddr, OpenListener>,
+    listeners: HashMap<ListenEntry, OpenListener>,
     /// Listeners that a reload took away, while their last connections finish.
     closing: Vec<OpenListener>,
     admin: Option<AdminServer>,
@@ -75,6 +83,8 @@ pub struct Server {
     access_log: Option<(AccessLog, larder_config::Log)>,
     /// Limits for connections accepted from now on.
     listener_settings: Arc<ArcSwap<larder_listen::Settings>>,
+    tls: CertificateWatch,
+    ordering: Ordering,
     config: Config,
     clock: Clock,
     limit: Limit,
@@ -117,6 +127,11 @@ impl Server {
     /// See [`ServerError`].
     pub fn start(checked: Checked, clock: Clock, diagnostics: Diagnostics) -> Result<Self, ServerError> {
         let running = config::RunningConfig::of(&checked, clock.now().wall);
+        let ordering = Ordering::new(OrderedCertificates::default(), clock.clone(), &diagnostics);
+        let (tls, settings_of_sites) =
+            CertificateWatch::start(&checked, ordering.ordered().clone(), clock.now().wall)?;
+        let wanted = crate::wire::acme::settings(&checked.config, &checked.places);
+        let wanted = wanted.map_err(ServerError::Certificates)?;
         let config = checked.config;
         let count = config.workers.unwrap_or_else(usable_cpus);
         let metrics = Arc::new(Metrics::new(
@@ -126,6 +141,7 @@ impl Server {
             env!("CARGO_PKG_VERSION"),
         ));
         let proxy = Proxy::new(clock.clone(), Arc::clone(&metrics), diagnostics.clone());
+        proxy.prove_by(Arc::new(Proofs(Arc::clone(&ordering.ordered().challenges))));
         // Where nothing shows them, nothing is sampled.
         let tap = config.admin.address.map(|_| Arc::new(Tap::new(count)));
         let watch = tap.as_ref().map(|tap| {
@@ -137,18 +153,20 @@ impl Server {
             Wiring::new(Arc::clone(&metrics), clock.clone(), diagnostics.clone(), Arc::clone(proxy.reach()));
         let limit = Limit::raise();
         let shares = Shares::of(&config, limit.now, count)?;
-        let (settings, draft) = wiring.draft(&config, &shares)?;
+        let (mut settings, draft) = wiring.draft(&config, &shares)?;
+        settings.secure(settings_of_sites);
         proxy.recover(&settings.stores, &|store| wiring.heard(&draft, store));
         wiring.tell_of_findings(&draft);
         let plan = Plan::new(settings).map_err(WireError::from)?;
         let bound: Vec<_> = config
             .listen
             .iter()
-            .map(|address| {
-                let asked = addresses::listener(*address, &config);
-                asked.bind(count).map(|bound| (asked, bound))
+            .map(|entry| {
+                let asked = addresses::listener(entry, &config);
+                asked.bind(count).map(|bound| (*entry, asked, bound))
             })
             .collect::<Result<_, _>>()?;
+        ordering.order(wanted)?;
         let slots = Slots::new(shares.clients);
         let mut workers = Vec::with_capacity(count);
         for index in 0..count {
@@ -176,6 +194,7 @@ impl Server {
         );
         let insight = Arc::new(insight.in_fleet(fleet.clone()).watching(watch.clone()));
         insight.run_by(running);
+        insight.see_orders(ordering.running());
         insight.hear();
         let figures = Arc::clone(&insight) as Arc<dyn FigureSource>;
         let draining = watch.map(|watch| WatchThread::start(watch, clock.clone(), figures)).transpose()?;
@@ -191,7 +210,13 @@ impl Server {
             admin: None,
             insight,
             access_log: None,
-            listener_settings: Arc::new(ArcSwap::from_pointee(crate::wire::listener(&config.limits, &clock))),
+            listener_settings: Arc::new(ArcSwap::from_pointee(crate::wire::listener(
+                &config.limits,
+                tls.server(),
+                &clock,
+            ))),
+            tls,
+            ordering,
             clock,
             config,
             limit,
@@ -210,8 +235,8 @@ impl Server {
                 AdminServer::start(address, config, insight, server.shares.admin)
             })
             .transpose()?;
-        for (asked, bound) in bound {
-            server.open(asked, bound)?;
+        for (entry, asked, bound) in bound {
+            server.open(entry, asked, bound)?;
         }
         server.refresh_insight();
         server.tell_of_stores();
@@ -219,7 +244,7 @@ impl Server {
         Ok(server)
     }
 
-    fn open(&mut self, asked: Listener, bound: Bound) -> Result<(), ServerError> {
+    fn open(&mut self, entry: ListenEntry, asked: Listener, bound: Bound) -> Result<(), ServerError> {
         let drain = Drain::new();
         let settings = &self.listener_settings;
         let (accepts, accepting) = mpsc::channel(1);
@@ -233,7 +258,7 @@ impl Server {
             worker.listen(listener)?;
         }
         let listener = OpenListener { asked, bound: bound.listener, drain, accepting };
-        self.listeners.insert(asked.address, listener);
+        self.listeners.insert(entry, listener);
         Ok(())
     }
 
@@ -269,13 +294,17 @@ impl Server {
 
     /// Where it listens.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.config.listen.iter().filter_map(|asked| Some(self.listeners.get(asked)?.bound.address)).collect()
+        self.listeners().into_iter().map(|(_, address, _)| address).collect()
     }
 
     /// The same, each with what it accepts where its address alone does not say it.
-    pub fn listeners(&self) -> Vec<(SocketAddr, Option<&'static str>)> {
-        let open = self.config.listen.iter().filter_map(|asked| self.listeners.get(asked));
-        open.map(|open| (open.bound.address, addresses::takes(&open.bound))).collect()
+    pub fn listeners(&self) -> Vec<(Scheme, SocketAddr, Option<&'static str>)> {
+        let open = self.config.listen.iter().filter_map(|entry| self.listeners.get(entry));
+        let told = |open: &OpenListener| {
+            let Listener { transport, address, .. } = open.bound;
+            (transport.scheme(), address, addresses::takes(&open.bound))
+        };
+        open.map(told).collect()
     }
 
     /// Where the admin is, if anywhere.
@@ -321,11 +350,12 @@ impl Server {
     }
 
     fn refresh_insight(&self) {
+        self.show_certificates();
         let log = self.access_log.as_ref().map(|(log, _)| log.clone());
         self.insight.refresh(
             (self.wiring.stores(), self.wiring.remote_tiers(), self.wiring.versions().to_vec()),
             self.wiring.origins(),
-            self.addresses(),
+            self.listeners().into_iter().map(|(scheme, address, _)| (address, scheme)).collect(),
             self.config.trusted.clone(),
             self.admin_address(),
             log,

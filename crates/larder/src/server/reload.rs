@@ -4,10 +4,9 @@
 //! So everything that can fail comes before anything that changes: sockets are bound, workers prepare what they will
 //! adopt. Open connections and what is stored stay.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use larder_config::{Checked, Config, Errors, Problem};
+use larder_config::{Checked, Config, Errors, ListenEntry, Problem};
 use larder_listen::Listener;
 use larder_observe::Level;
 use larder_proxy::Plan;
@@ -34,7 +33,7 @@ impl Server {
     pub fn reload(&mut self, checked: Checked) -> Result<Postponed, ServerError> {
         let running = RunningConfig::of(&checked, self.clock.now().wall);
         let changed = changed::sentence(&self.config, &checked.config);
-        let result = self.take_over(checked.config);
+        let result = self.take_over(checked);
         let told = match &result {
             Ok(postponed) => {
                 let notes = postponed.notes.iter().map(|note| format!("; needs a restart: {note}"));
@@ -54,23 +53,30 @@ impl Server {
         result
     }
 
-    fn take_over(&mut self, config: Config) -> Result<Postponed, ServerError> {
+    fn take_over(&mut self, checked: Checked) -> Result<Postponed, ServerError> {
         // Everything that can fail comes before anything that changes.
+        let (tls, settings_of_sites) = self.tls.next(&checked, self.clock.now().wall)?;
+        let orders = crate::wire::acme::settings(&checked.config, &checked.places);
+        let orders = orders.map_err(ServerError::Certificates)?;
+        let config = checked.config;
         let shares = Shares::of(&config, self.limit.now, self.workers.len())?;
-        let (settings, draft) = self.wiring.draft(&config, &shares)?;
+        let (mut settings, draft) = self.wiring.draft(&config, &shares)?;
+        settings.secure(settings_of_sites);
         let stores = settings.stores.clone();
         let plan = Plan::new(settings).map_err(WireError::from)?;
         let ours: Vec<_> = self.listeners.values().map(|listener| listener.bound.address).collect();
-        let wanted = config.listen.iter().map(|address| addresses::listener(*address, &config));
-        let stays =
-            |asked: &Listener| self.listeners.get(&asked.address).is_some_and(|open| open.asked == *asked);
+        let wanted = config.listen.iter().map(|entry| (*entry, addresses::listener(entry, &config)));
+        let stays = |(entry, asked): &(ListenEntry, Listener)| {
+            self.listeners.get(entry).is_some_and(|open| open.asked == *asked)
+        };
         let (staying, new): (Vec<_>, Vec<_>) = wanted.partition(stays);
-        let bound: Vec<_> = new
-            .into_iter()
-            .map(|asked| addresses::bind(asked, self.workers.len(), &ours).map(|bound| (asked, bound)))
-            .collect::<Result<_, _>>()?;
+        let bind = |(entry, asked)| {
+            addresses::bind(asked, self.workers.len(), &ours).map(|bound| (entry, asked, bound))
+        };
+        let bound: Vec<_> = new.into_iter().map(bind).collect::<Result<_, _>>()?;
         let prepared = self.workers.iter().map(|worker| worker.worker().prepare(Arc::clone(&plan)));
         let prepared: Vec<_> = prepared.collect::<Result<_, _>>().map_err(WireError::from)?;
+        self.ordering.order(orders)?;
         self.proxy.recover(&stores, &|store| self.wiring.heard(&draft, store));
         self.wiring.tell_of_findings(&draft);
         for (worker, prepared) in self.workers.iter().zip(prepared) {
@@ -81,20 +87,21 @@ impl Server {
         self.slots.resize(shares.clients);
         self.wiring.commit(draft, &shares);
         let is_changed = std::mem::replace(&mut self.shares, shares) != self.shares;
-        let is_staying = |address: &SocketAddr| staying.iter().any(|asked| asked.address == *address);
-        let gone: Vec<_> = self.listeners.keys().filter(|address| !is_staying(address)).copied().collect();
+        let is_staying = |entry: &ListenEntry| staying.iter().any(|(other, _)| other == entry);
+        let gone: Vec<_> = self.listeners.keys().filter(|entry| !is_staying(entry)).copied().collect();
         self.config = config;
         self.insight.keep(crate::wire::live::watched(&self.config.live));
-        self.listener_settings.store(Arc::new(crate::wire::listener(&self.config.limits, &self.clock)));
+        self.tls = tls;
+        self.listen_anew();
         self.closing.retain(|listener| !listener.is_drained());
-        for address in gone {
-            if let Some(listener) = self.listeners.remove(&address) {
+        for entry in gone {
+            if let Some(listener) = self.listeners.remove(&entry) {
                 listener.drain.start();
                 self.closing.push(listener);
             }
         }
-        for (asked, bound) in bound {
-            self.open(asked, bound)?;
+        for (entry, asked, bound) in bound {
+            self.open(entry, asked, bound)?;
         }
         if let Err(error) = self.open_log() {
             self.diagnostics.warn("access-log", "reload", format_args!("{error}; the old one stays"));
@@ -105,6 +112,14 @@ impl Server {
         }
         self.refresh_insight();
         Ok(postponed)
+    }
+
+    /// Connections that are accepted from now on have the limits of the config, and the certificates that were read last.
+    pub(super) fn listen_anew(&self) {
+        // A listener that goes may still have connections on their way.
+        let tls = self.tls.server().or_else(|| self.listener_settings.load().tls.clone());
+        let settings = crate::wire::listener(&self.config.limits, tls, &self.clock);
+        self.listener_settings.store(Arc::new(settings));
     }
 
     fn postponed(&self, config: &Config) -> Postponed {

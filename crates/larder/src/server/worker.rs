@@ -4,7 +4,9 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use larder_listen::{BoundSocket, DrainSignal, Metrics as ListenMetrics, Settings, Slots, accept_loop};
+use larder_listen::{
+    BoundSocket, DrainSignal, Handshakes, Metrics as ListenMetrics, Settings, Slots, accept_loop,
+};
 use larder_observe::WorkerMetrics;
 use larder_proxy::{ProxyService, Worker};
 use tokio::sync::{mpsc, oneshot};
@@ -45,6 +47,7 @@ impl WorkerHandle {
         // As many as the config has addresses.
         let (listeners, mut opened) = mpsc::unbounded_channel::<WorkerListener>();
         let (stop, mut stopped) = oneshot::channel();
+        let handshakes = Arc::new(Handshakes::default());
         let (service, counted) = (ProxyService(Arc::clone(&worker)), Arc::clone(&metrics));
         let run = move || {
             runtime.block_on(async {
@@ -68,6 +71,7 @@ impl WorkerHandle {
                         Arc::clone(&slots),
                         Arc::clone(&counted),
                         drain,
+                        Arc::clone(&handshakes),
                     );
                     tokio::spawn(async move {
                         let _ = accepts.await;

@@ -1,13 +1,21 @@
 //! The limits of a listener, from `[limits]`.
 
+use std::sync::Arc;
+
 use larder_http::time::Clock;
+use larder_tls::server::ServerTls;
 
 /// See the head of the file.
-pub(crate) fn listener(limits: &larder_config::Limits, clock: &Clock) -> larder_listen::Settings {
+pub(crate) fn listener(
+    limits: &larder_config::Limits,
+    tls: Option<Arc<ServerTls>>,
+    clock: &Clock,
+) -> larder_listen::Settings {
     let bytes = |size: larder_config::ByteSize| usize::try_from(size.0).unwrap_or(usize::MAX);
     let defaults = larder_listen::Limits::default();
     larder_listen::Settings {
         clock: clock.clone(),
+        tls,
         limits: larder_listen::Limits {
             head_bytes_max: bytes(limits.head_size),
             fields_max: limits.fields,
@@ -21,6 +29,8 @@ pub(crate) fn listener(limits: &larder_config::Limits, clock: &Clock) -> larder_
             rate_window: limits.rate_window,
             body_bytes_max: limits.body_size.map(|size| size.0),
             tunnel_idle: limits.tunnel_idle,
+            handshake_time: limits.handshake_time,
+            handshakes_max: limits.handshakes,
             streams_max: limits.h2_streams,
             resets_max: limits.h2_resets,
             ..defaults

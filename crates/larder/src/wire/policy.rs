@@ -17,6 +17,7 @@ use super::site_fields::SiteFields;
 
 pub(super) fn policy(resolved: &Resolved, site_fields: &SiteFields) -> CachePolicy {
     CachePolicy {
+        client_certificates: site_fields.client_certificates,
         ttl: lifetimes(&resolved.ttl),
         override_ttl: lifetimes(&resolved.override_ttl),
         session_cookies: resolved.session_cookies.as_deref().map(session_names),

@@ -15,6 +15,8 @@ pub(super) struct SiteFields {
     pub(super) tags: TagFields,
     pub(super) ending: Vec<HeaderName>,
     litespeed: bool,
+    /// Whether requests may say which certificate a client has shown: larder says it, or a trusted peer may.
+    pub(super) client_certificates: bool,
 }
 
 impl SiteFields {
@@ -28,7 +30,12 @@ impl SiteFields {
             names.push(litespeed::TAG);
             ending.extend([litespeed::CACHE_CONTROL, litespeed::PURGE, litespeed::VARY]);
         }
-        Self { tags: TagFields::new(names, pass), ending, litespeed: site.litespeed }
+        Self {
+            tags: TagFields::new(names, pass),
+            ending,
+            litespeed: site.litespeed,
+            client_certificates: site.forward_client_cert || !config.trusted.is_empty(),
+        }
     }
 
     /// Fields with directives for this cache, the most specific first.

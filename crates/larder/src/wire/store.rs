@@ -110,7 +110,7 @@ enum TierError {
 }
 
 /// What a tier is made with beside the config of its store.
-pub(super) struct Surroundings<'a> {
+pub(super) struct StoreSurroundings<'a> {
     pub(super) clock: &'a Clock,
     pub(super) diagnostics: &'a Diagnostics,
     pub(super) open_files: usize,
@@ -126,7 +126,7 @@ impl DraftStore {
         config: &larder_config::Store,
         open: Option<(Arc<Store>, Option<RemoteTier>)>,
         hosts: Arc<ServedHosts>,
-        surroundings: &Surroundings<'_>,
+        surroundings: &StoreSurroundings<'_>,
     ) -> Result<Self, StoreError> {
         let (max_object, open_files) = (config.max_object_bytes(), surroundings.open_files);
         let has_disks = !config.disks.is_empty() || config.files.is_some();
@@ -209,9 +209,9 @@ struct Behind {
 /// What is behind the memory of a store: plain files, values, records, disks, or nothing.
 fn behind(
     (name, config): (&str, &larder_config::Store),
-    surroundings: &Surroundings<'_>,
+    surroundings: &StoreSurroundings<'_>,
 ) -> Result<Behind, TierError> {
-    let Surroundings { clock, diagnostics, open_files, standing, fleet } = *surroundings;
+    let StoreSurroundings { clock, diagnostics, open_files, standing, fleet } = *surroundings;
     let max_object = config.max_object_bytes();
     if let Some(files) = &config.files {
         let files = open_file_store(files, max_object, clock, open_files)?;

@@ -141,6 +141,7 @@ key = { cookies = "theme", fields = "X-Theme" }"#,
     );
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     let expected = CachePolicy {
+        client_certificates: false,
         ttl: Lifetimes { any: Some(Duration::from_secs(1)), by_status: Vec::new() },
         override_ttl: Lifetimes { any: None, by_status: vec![(404, Duration::from_secs(2))] },
         session_cookies: Some(SessionNames {

@@ -4,6 +4,7 @@
 
 mod admin;
 mod admitting;
+mod certificates;
 mod checking_disks;
 mod codings;
 mod commands;
@@ -21,6 +22,7 @@ mod log;
 mod logging;
 mod memory;
 mod messages;
+mod ordering;
 mod pages;
 mod purges_at_once;
 mod purging;

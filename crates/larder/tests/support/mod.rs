@@ -169,10 +169,11 @@ impl Process {
             let line = lines.iter().find_map(|line| Some(line.split_once(mark)?.1));
             let line =
                 line.unwrap_or_else(|| panic!("no {mark:?} in {lines:?}; stderr: {:?}", self.stderr()));
+            let line = line.trim_start_matches("http").trim_start_matches('s').trim_start_matches("://");
             let address = line.split([',', '/', ' ']).next().unwrap();
             address.parse().unwrap_or_else(|_| panic!("{address:?} is no address"))
         };
-        (self.addr, self.admin) = (address("listens on http://"), address("admin: http://"));
+        (self.addr, self.admin) = (address("listens on "), address("admin: "));
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

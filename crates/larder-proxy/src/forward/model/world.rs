@@ -69,6 +69,7 @@ impl World {
             origin: None,
             root: None,
             websocket: false,
+            tls: Default::default(),
             purge: Access::Closed,
             rules: Vec::new(),
             otherwise: Arc::clone(&settings),
@@ -116,7 +117,7 @@ impl World {
 
     pub(super) fn task(&self, offered: Candidates) -> FetchTask {
         let nobody = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
-        let peer = Peer { remote: nobody, local: nobody };
+        let peer = Peer::clear(nobody, nobody);
         let hop = ClientHop {
             peer,
             is_waiting: true,

@@ -65,6 +65,7 @@ impl Fixture {
             origin: Some(0),
             root: Some(root.path().to_owned()),
             websocket: false,
+            tls: Default::default(),
             purge: crate::settings::Access::Closed,
             rules,
             otherwise: Arc::new(base()),

@@ -17,11 +17,11 @@ async fn what_other_larders_have_fetched_is_told_by_the_look_that_finds_it_and_b
     let fixture = Fixture::new(page);
     let mut head = crate::testing::request("/a");
     let client = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let Ok(Entered { route, .. }) = enter(fixture.worker.worker_plan.load(), &mut head, client) else {
+    let nobody = SocketAddr::from((client, 1));
+    let peer = Peer::clear(nobody, nobody);
+    let Ok(Entered { route, .. }) = enter(fixture.worker.worker_plan.load(), &mut head, &peer) else {
         panic!("it has no site")
     };
-    let nobody = SocketAddr::from((client, 1));
-    let peer = Peer { remote: nobody, local: nobody };
     let hop = ClientHop {
         peer,
         is_waiting: true,

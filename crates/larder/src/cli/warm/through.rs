@@ -5,10 +5,10 @@
 //! larder would take `https` URLs for `http` ones, and store them where no visitor finds them; so that is refused before the first
 //! request. Where the list of trusted networks is not known, there is no such check.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use http::{HeaderMap, Method};
-use larder_config::Cidr;
+use larder_config::{Cidr, ListenAddress};
 use larder_http::message::Scheme;
 use serde::Deserialize;
 
@@ -50,11 +50,16 @@ impl ListenerAddress {
     ) -> Result<Self, WarmError> {
         let config = admin.config()?;
         let trusted = config.as_ref().map(|config| config.trusted.clone());
-        let configured = config.as_ref().and_then(|config| config.listen.first());
+        // What is warmed comes in clear text, and says itself which scheme it stands for.
+        let clear = config.iter().flat_map(|config| &config.listen).find(|entry| !entry.tls);
+        let configured = clear.map(|entry| match entry.address {
+            ListenAddress::Socket(address) => address,
+            ListenAddress::AnyFamily(port) => (Ipv4Addr::LOCALHOST, port).into(),
+        });
         match (through, configured) {
             (Some(address), _) => Ok(Self { address: address.to_owned(), trusted }),
             (None, Some(address)) if address.port() != 0 => {
-                Ok(Self { address: reachable(*address).to_string(), trusted })
+                Ok(Self { address: reachable(address).to_string(), trusted })
             }
             (None, _) => Self::of_running(admin).await,
         }

@@ -20,14 +20,10 @@ impl Insight {
     pub(super) fn gather_stats(&self) -> Stats {
         let mut stats = Stats::of(&self.metrics.snapshot(), self.health(), self.clock.now().wall);
         let view = self.view.read();
-        let listener =
-            |kind| move |address: &SocketAddr| ListenerStats { address: address.to_string(), kind };
-        stats.listeners = view
-            .listeners
-            .iter()
-            .map(listener("http"))
-            .chain(view.admin.iter().map(listener("admin")))
-            .collect();
+        let listener = |address: &SocketAddr, kind| ListenerStats { address: address.to_string(), kind };
+        let clients = view.listeners.iter().map(|(address, scheme)| listener(address, scheme.as_str()));
+        stats.listeners =
+            clients.chain(view.admin.iter().map(|address| listener(address, "admin"))).collect();
         stats.trusted = view.trusted.iter().map(Cidr::to_string).collect();
         let listening = self.listen_metrics();
         stats.connections = listening.open.value();

@@ -124,7 +124,7 @@ fn served(worker: &Arc<Worker>, head: &RequestHead, client: IpAddr) -> Serving {
         body: Body::Empty,
         websocket: false,
         trailers: trailers::Wish::default(),
-        peer: Peer { remote: SocketAddr::from((client, 1)), local },
+        peer: Peer::clear(SocketAddr::from((client, 1)), local),
     };
     serve(worker, request, &Interims::default())
 }
@@ -205,6 +205,7 @@ fn plan(stores: &[Arc<Store>; 2], origin: &OriginChoice, metrics: &Metrics, numb
         origin: Some(0),
         root: None,
         websocket: false,
+        tls: Default::default(),
         purge: Access::Closed,
         rules: [
             // Where a rule asks for fields, fragments are aimed for each request.

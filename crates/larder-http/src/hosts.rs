@@ -1,11 +1,14 @@
-//! Host names to sites.
+//! Host names to sites: of requests, and of the names that TLS clients ask for.
+//!
+//! In: the hosts of each site. Out: the number of the site that a host belongs to. Exact names come before the longest wildcard, and that comes before
+//! the site without hosts.
 
 /// Its keys are the config's, so nobody outside can aim at it.
 type HashMap<K, V> = hashbrown::HashMap<K, V, foldhash::fast::RandomState>;
 
 /// Exact names, wildcards by their suffix, and the site for all others.
 #[derive(Debug, Default)]
-pub(super) struct HostTable {
+pub struct HostTable {
     exact: HashMap<String, usize>,
     /// `example.com` for `*.example.com`.
     below: HashMap<String, usize>,
@@ -13,7 +16,9 @@ pub(super) struct HostTable {
 }
 
 impl HostTable {
-    pub(super) fn new<'a>(sites: impl Iterator<Item = &'a [String]>) -> Self {
+    /// Of the canonical hosts of each site: a name or `*.` and a domain. A site without hosts is the one for all others. Where sites share a host,
+    /// the first has it.
+    pub fn new<'a>(sites: impl Iterator<Item = &'a [String]>) -> Self {
         let mut table = Self::default();
         for (index, hosts) in sites.enumerate() {
             if hosts.is_empty() {
@@ -29,8 +34,8 @@ impl HostTable {
         table
     }
 
-    /// Walks up the labels, so the longest wildcard is met first; bounded by the length of a host.
-    pub(super) fn find(&self, host: &str) -> Option<usize> {
+    /// The site of a host in lower case. Walks up the labels, so the longest wildcard is met first; bounded by the length of a host.
+    pub fn find(&self, host: &str) -> Option<usize> {
         if let Some(index) = self.exact.get(host) {
             return Some(*index);
         }

@@ -1,0 +1,299 @@
+//! TLS with clients, as the config wants it: files to certificates, policies and keys of tickets.
+//!
+//! In: a checked config, and where each of its keys stands. Out: a [`TlsDraft`], whole, or all that is wrong with the files, each problem at the line that names the file. Keys of
+//! tickets stay over a reload that leaves their settings as they are, so that sessions are resumed across it.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderValue;
+use larder_config::{CertificateFiles, Config, Errors, Hsts, Places, Problem, Site};
+use larder_http::message::TlsVersion;
+use larder_proxy::settings::SiteTlsSettings;
+use larder_tls::server::{
+    CertificateStore, ClientPolicy, ClientPolicyFiles, Identity, IdentityFiles, ServerFault, ServerFile,
+    ServerTls, ServerTlsSettings, SiteCertificates, SiteTls, TicketKeys, uncovered,
+};
+use larder_tls::{CertificateFacts, provider};
+
+use super::acme::{self, OrderedCertificates, Proofs};
+
+/// A certificate that clients are shown, for those who look after it.
+#[derive(Clone, Debug)]
+pub(crate) struct KnownCertificate {
+    /// Of its site.
+    pub(crate) site: String,
+    /// Where its chain lies.
+    pub(crate) path: PathBuf,
+    pub(crate) facts: CertificateFacts,
+}
+
+/// The server side of a config.
+#[derive(Debug)]
+pub(crate) struct TlsDraft {
+    /// What listeners speak with; `None` where none speaks TLS.
+    pub(crate) server: Option<Arc<ServerTls>>,
+    /// What each site has to do with it, in the order of the config.
+    pub(crate) sites: Vec<SiteTlsSettings>,
+    pub(crate) certificates: Vec<KnownCertificate>,
+    pub(crate) tickets: Option<KnownTickets>,
+    /// A digest of the files, as they were before they were read.
+    pub(crate) files: u64,
+    /// Each pair as it was read.
+    pub(crate) pairs: HashMap<IdentityFiles, Identity>,
+    /// What is wrong with pairs in whose place those from before are used.
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// The keys of tickets, with what they were made for.
+#[derive(Clone, Debug)]
+pub(crate) struct KnownTickets {
+    lifetime: Duration,
+    file: Option<PathBuf>,
+    pub(crate) keys: Arc<TicketKeys>,
+}
+
+/// Reads everything. `before` are the keys in use; `now` is in seconds since 1970. Blocks for as long as the files take.
+///
+/// # Errors
+/// Everything that is wrong with the files.
+pub(crate) fn draft(
+    config: &Config,
+    places: &Places,
+    before: Option<&KnownTickets>,
+    kept: Option<&HashMap<IdentityFiles, Identity>>,
+    ordered: &OrderedCertificates,
+    now: i64,
+) -> Result<TlsDraft, Errors> {
+    let files = files(config);
+    let store = Arc::clone(&ordered.store);
+    let (problems, told, certificates) = (Vec::new(), Vec::new(), Vec::new());
+    let pairs = HashMap::new();
+    let mut reading = TlsReading { places, store, kept, pairs, problems, told, certificates, now };
+    let sites: Vec<_> =
+        config.sites.iter().enumerate().map(|(index, site)| reading.site(index, site)).collect();
+    let is_wanted = config.listen.iter().any(|entry| entry.tls);
+    let tickets = if is_wanted { reading.tickets(config, before) } else { None };
+    if !reading.problems.is_empty() {
+        return Err(Errors(reading.problems));
+    }
+    let settings = ServerTlsSettings {
+        sites,
+        min_version: match config.tls.min_version {
+            larder_config::TlsVersion::Tls12 => TlsVersion::Tls12,
+            larder_config::TlsVersion::Tls13 => TlsVersion::Tls13,
+        },
+        tickets: tickets.as_ref().map(|tickets| Arc::clone(&tickets.keys)),
+        challenges: acme::is_wanted(config).then(|| Arc::new(Proofs(Arc::clone(&ordered.challenges))) as _),
+    };
+    let built = is_wanted.then(|| ServerTls::new(settings, &provider())).transpose();
+    let server = built.map_err(|error| Errors(vec![places.problem("tls", error.to_string())]))?;
+    Ok(TlsDraft {
+        server: server.map(Arc::new),
+        sites: config.sites.iter().map(|site| site_settings(site, ordered)).collect(),
+        certificates: reading.certificates,
+        tickets,
+        files,
+        pairs: reading.pairs,
+        problems: reading.told,
+    })
+}
+
+/// One walk over the files.
+struct TlsReading<'a> {
+    places: &'a Places,
+    /// Where ordered certificates will lie.
+    store: Arc<CertificateStore>,
+    /// What pairs were before, to be used in the place of those that are wrong now.
+    kept: Option<&'a HashMap<IdentityFiles, Identity>>,
+    pairs: HashMap<IdentityFiles, Identity>,
+    problems: Vec<Problem>,
+    /// Those that something from before stands in for.
+    told: Vec<Problem>,
+    certificates: Vec<KnownCertificate>,
+    now: i64,
+}
+
+impl TlsReading<'_> {
+    fn refuse(&mut self, key: &str, fault: &ServerFault) {
+        // The line names the file already where it lies beside the config.
+        let problem = self.places.problem(key, fault.to_string());
+        self.problems.push(match fault.hint {
+            Some(hint) => problem.hint(hint),
+            None => problem,
+        });
+    }
+
+    fn site(&mut self, index: usize, site: &Site) -> SiteTls {
+        let hosts: Vec<_> = site.hosts.iter().map(|host| host.as_str().to_owned()).collect();
+        let mut identities = Vec::new();
+        for (number, files) in pairs(site).iter().enumerate() {
+            let key = format!("site[{index}].tls[{number}]");
+            let files = IdentityFiles { chain: files.cert.clone(), key: files.key.clone() };
+            let before = self.kept.and_then(|kept| kept.get(&files));
+            let read = Identity::read(&files, &provider(), self.now);
+            let is_kept = read.is_err() && before.is_some();
+            if let (Err(faults), true) = (&read, is_kept) {
+                for fault in faults {
+                    let part = if fault.file == ServerFile::Key { "key" } else { "cert" };
+                    let problem = self.places.problem(&format!("{key}.{part}"), fault.to_string());
+                    self.told.push(problem);
+                }
+            }
+            match before.filter(|_| is_kept).map_or(read, |before| Ok(before.clone())) {
+                Ok(identity) => {
+                    self.pairs.insert(files.clone(), identity.clone());
+                    let (site, facts) = (site.label().to_owned(), identity.facts.clone());
+                    self.certificates.push(KnownCertificate { site, path: files.chain, facts });
+                    identities.push(identity);
+                }
+                Err(faults) => {
+                    for fault in &faults {
+                        let part = if fault.file == ServerFile::Key { "key" } else { "cert" };
+                        self.refuse(&format!("{key}.{part}"), fault);
+                    }
+                }
+            }
+        }
+        // Which of them is missing is not known where one could not be read.
+        if identities.len() == pairs(site).len() && !identities.is_empty() {
+            for host in uncovered(&hosts, &identities) {
+                let found = format!("no certificate of this site is for {host}");
+                let hint = format!("it is for {}", named(&identities));
+                self.problems.push(self.places.problem(&format!("site[{index}].tls"), found).hint(hint));
+            }
+        }
+        let certificates = match site.tls {
+            Some(larder_config::SiteTls::Acme) => Some(SiteCertificates::Store(Arc::clone(&self.store))),
+            _ => Some(identities).filter(|all| !all.is_empty()).map(SiteCertificates::Fixed),
+        };
+        SiteTls { hosts, certificates, policy: self.policy(index, site) }
+    }
+
+    fn policy(&mut self, index: usize, site: &Site) -> ClientPolicy {
+        let Some(files) = client_policy(site) else { return ClientPolicy::none() };
+        ClientPolicy::read(&files, &provider()).unwrap_or_else(|faults| {
+            for fault in &faults {
+                let key = match fault.file {
+                    ServerFile::Revoked => {
+                        let number =
+                            files.revoked.iter().position(|path| *path == fault.path).unwrap_or_default();
+                        format!("client_crl[{number}]")
+                    }
+                    _ => "client_ca".to_owned(),
+                };
+                self.refuse(&format!("site[{index}].{key}"), fault);
+            }
+            ClientPolicy::none()
+        })
+    }
+
+    fn tickets(&mut self, config: &Config, before: Option<&KnownTickets>) -> Option<KnownTickets> {
+        let (lifetime, file) =
+            (config.tls.tickets, config.tls.ticket_keys.as_ref().map(|file| file.0.clone()));
+        if lifetime.is_zero() {
+            return None;
+        }
+        // A file is read anew: what is wrong with it is to be told.
+        let is_same =
+            |known: &&KnownTickets| known.lifetime == lifetime && known.file.is_none() && file.is_none();
+        if let Some(known) = before.filter(is_same) {
+            return Some(known.clone());
+        }
+        let keys = match &file {
+            Some(path) => TicketKeys::read(path, lifetime)
+                .map_err(|fault| self.refuse("tls.ticket_keys", &fault))
+                .ok()?,
+            None => TicketKeys::random(lifetime)?,
+        };
+        Some(KnownTickets { lifetime, file, keys: Arc::new(keys) })
+    }
+}
+
+/// The names and addresses that certificates are for, a few of them.
+fn named(identities: &[Identity]) -> String {
+    const NAMED_MAX: usize = 5;
+    let names = identities.iter().flat_map(|identity| {
+        let CertificateFacts { names, addresses, .. } = &identity.facts;
+        names.iter().cloned().chain(addresses.iter().map(ToString::to_string))
+    });
+    let all: Vec<_> = names.collect();
+    let told = all.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match all.len().saturating_sub(NAMED_MAX) {
+        0 if all.is_empty() => "no name: one has to stand in subjectAltName".to_owned(),
+        0 => told,
+        more => format!("{told}, and {more} more"),
+    }
+}
+
+/// The certificates of a site that lie in files which the config names.
+fn pairs(site: &Site) -> &[CertificateFiles] {
+    match &site.tls {
+        Some(larder_config::SiteTls::Files(pairs)) => pairs,
+        Some(larder_config::SiteTls::Acme) | None => &[],
+    }
+}
+
+fn client_policy(site: &Site) -> Option<ClientPolicyFiles> {
+    let authorities = site.client_ca.as_ref()?.0.clone();
+    Some(ClientPolicyFiles {
+        authorities,
+        revoked: site.client_crl.iter().map(|file| file.0.clone()).collect(),
+        is_required: site.client_auth() == Some(larder_config::ClientAuth::Require),
+    })
+}
+
+/// What the proxy has to know of a site's TLS.
+fn site_settings(site: &Site, ordered: &OrderedCertificates) -> SiteTlsSettings {
+    SiteTlsSettings {
+        redirect: site.https_port(),
+        hsts: site.hsts.as_ref().and_then(strict_transport_security),
+        client_policy: client_policy(site).map(|files| files.id()).unwrap_or_default(),
+        forward_client_cert: site.forward_client_cert,
+        ordered: (site.tls == Some(larder_config::SiteTls::Acme)).then(|| Arc::clone(&ordered.store)),
+    }
+}
+
+/// The value of Strict-Transport-Security (RFC 6797 6.1).
+fn strict_transport_security(hsts: &Hsts) -> Option<HeaderValue> {
+    let mut value = format!("max-age={}", hsts.max_age.as_secs());
+    if hsts.subdomains {
+        value.push_str("; includeSubDomains");
+    }
+    if hsts.preload {
+        value.push_str("; preload");
+    }
+    HeaderValue::try_from(value).ok()
+}
+
+/// A digest of which files the config names for TLS with clients, and of what is known of each without opening it.
+pub(crate) fn files(config: &Config) -> u64 {
+    use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+    use std::os::unix::fs::MetadataExt as _;
+
+    let of_sites = config.sites.iter().flat_map(|site| {
+        let files = pairs(site).iter().flat_map(|files| [&files.cert, &files.key]);
+        files.chain(site.client_ca.iter().chain(&site.client_crl).map(|file| &file.0))
+    });
+    let mut digest = DefaultHasher::new();
+    for path in of_sites.chain(config.tls.ticket_keys.iter().map(|file| &file.0)) {
+        path.hash(&mut digest);
+        let known = std::fs::metadata(path).ok();
+        known
+            .map(|known| {
+                (
+                    known.dev(),
+                    known.ino(),
+                    known.mtime(),
+                    known.mtime_nsec(),
+                    known.ctime(),
+                    known.ctime_nsec(),
+                    known.len(),
+                )
+            })
+            .hash(&mut digest);
+    }
+    digest.finish()
+}
