@@ -32,7 +32,6 @@ pub use acme::Acme;
 pub use challenges::Challenges;
 pub use error::{AcmeError, Failure, FailureKind};
 pub use event::{Event, Report, Step};
-pub use facts::KeyKind;
 pub use schedule::{Lifetime, Next, Why};
 pub use settings::{AcmeSettings, ChallengeKind, ExternalAccount, NAMES_MAX};
 pub use status::{CertificateStatus, LastFailure};

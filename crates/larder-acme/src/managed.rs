@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use instant_acme::CertificateIdentifier;
 use larder_http::time::WallTime;
+use larder_tls::KeyKind;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::task::AbortHandle;
 
 use crate::error::{Failure, FailureKind};
 use crate::event::{Event, Report};
-use crate::facts::{CertificateFacts, KeyKind};
+use crate::facts::OrderedFacts;
 use crate::order::Issued;
 use crate::record::{FailureRecord, OrderRecord, Record, SuggestionRecord};
 use crate::schedule::{self, Known, Lifetime, Next, RenewalWindow};
@@ -30,7 +31,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    fn of(facts: &CertificateFacts) -> Self {
+    fn of(facts: &OrderedFacts) -> Self {
         Self { lifetime: facts.lifetime, key: facts.key, identifier: facts.identifier.clone() }
     }
 

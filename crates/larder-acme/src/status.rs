@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use larder_http::time::WallTime;
+use larder_tls::KeyKind;
 use parking_lot::Mutex;
 
 use crate::error::{Failure, FailureKind};
-use crate::facts::KeyKind;
 use crate::schedule::{Lifetime, Next};
 
 /// One name.

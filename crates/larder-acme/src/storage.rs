@@ -3,10 +3,10 @@
 //! ```text
 //! lock                    held by the one process that orders
 //! account/HOST.json       the account at the authority on that host
-//! certs/NAME/chain.pem    the certificate and those that vouch for it
+//! certs/NAME/chain.pem    the certificate, then those that have signed it
 //! certs/NAME/key.pem      its key
-//! certs/NAME/state.json   when it was issued, what failed, when the authority wants a renewal
-//! certs/NAME/order.json   the order under way, once it costs the authority something
+//! certs/NAME/state.json   times of issue and renewal, and the last failure
+//! certs/NAME/order.json   the order under way
 //! certs/NAME/next.pem     the key of the order under way
 //! ```
 //!
@@ -27,7 +27,7 @@ use rustls::sign::CertifiedKey;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::facts::CertificateFacts;
+use crate::facts::OrderedFacts;
 
 /// Largest file that is read.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -59,7 +59,7 @@ fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Storage
 pub(crate) struct Pair {
     pub(crate) chain: Vec<CertificateDer<'static>>,
     pub(crate) key: PrivateKeyDer<'static>,
-    pub(crate) facts: CertificateFacts,
+    pub(crate) facts: OrderedFacts,
 }
 
 impl Pair {
@@ -74,7 +74,7 @@ impl Pair {
         if chain.len() > CHAIN_MAX {
             return Err(format!("the chain has more than {CHAIN_MAX} certificates"));
         }
-        let facts = CertificateFacts::read(chain.first().ok_or("the chain is empty")?)?;
+        let facts = OrderedFacts::read(chain.first().ok_or("the chain is empty")?)?;
         if !facts.covers(name) {
             return Err("the certificate is for other names".to_owned());
         }

@@ -38,7 +38,7 @@ const ASK_AGAIN: Duration = Duration::from_secs(3600);
 
 /// How a job has ended.
 enum Ended {
-    Order(Result<Issued, Failure>),
+    Order(Result<Box<Issued>, Failure>),
     Question(Result<Suggested, Failure>),
 }
 
@@ -269,7 +269,7 @@ impl Worker {
             replaces: managed.replaces(&self.setup.settings),
         };
         managed.orders = true;
-        let job = self.jobs.spawn(async move { Ended::Order(Box::pin(attempt.run()).await) });
+        let job = self.jobs.spawn(async move { Ended::Order(Box::pin(attempt.run()).await.map(Box::new)) });
         self.runs(name, job);
     }
 
@@ -307,7 +307,7 @@ impl Worker {
         }
         let was_order = mem::take(&mut managed.orders);
         match ended {
-            Ok((_, Ended::Order(Ok(issued)))) => self.issued(&name, issued),
+            Ok((_, Ended::Order(Ok(issued)))) => self.issued(&name, *issued),
             Ok((_, Ended::Order(Err(failure)))) => self.failed(&name, failure),
             Ok((_, Ended::Question(result))) => self.answered(&name, result),
             Err(error) if error.is_panic() => {

@@ -48,9 +48,9 @@ pub trait HttpProofs: Send + Sync {
 
 impl ProxySettings {
     /// Sets what each site has to do with TLS, in the order of the sites.
-    pub fn secure(&mut self, sites: Vec<SiteTlsSettings>) {
+    pub fn secure(&mut self, sites: Vec<Option<SiteTlsSettings>>) {
         for (site, tls) in self.sites.iter_mut().zip(sites) {
-            site.tls = tls;
+            site.tls = tls.map(Box::new);
         }
     }
 
@@ -116,8 +116,8 @@ pub struct SiteSettings {
     pub root: Option<PathBuf>,
     /// Whether `Upgrade: websocket` is passed on.
     pub websocket: bool,
-    /// What it has to do with TLS.
-    pub tls: SiteTlsSettings,
+    /// What it has to do with TLS; `None` for nothing.
+    pub tls: Option<Box<SiteTlsSettings>>,
     /// Who may purge.
     pub purge: Access,
     /// The first rule that matches decides; each is already resolved against site and defaults.
@@ -126,7 +126,7 @@ pub struct SiteSettings {
     pub otherwise: Arc<RuleSettings>,
 }
 
-/// What a site has to do with TLS. By default nothing: it is served over both.
+/// What a site has to do with TLS.
 #[derive(Clone, Debug, Default)]
 pub struct SiteTlsSettings {
     /// Where requests in clear text are sent: to the same URL at this port of https.

@@ -34,7 +34,7 @@ impl WorkerPlan {
             Ok::<_, SetupError>((choice.clone(), origin))
         });
         let secure_fields = plan.router.sites().map(|site| {
-            let hsts = site.settings.tls.hsts.clone()?;
+            let hsts = site.settings.tls.as_ref()?.hsts.clone()?;
             Some(Arc::new(PreparedFields::new([(STRICT_TRANSPORT_SECURITY, hsts)].into_iter().collect())))
         });
         let secure_fields = secure_fields.collect();

@@ -2,10 +2,14 @@
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)]
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub use rcgen::CertificateParams;
 use rcgen::{BasicConstraints, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 use tempfile::TempDir;
+use tokio_rustls::rustls;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 
 /// What is special about a certificate.
 pub type Wish = fn(&mut CertificateParams);
@@ -74,6 +78,16 @@ impl Certificates {
         let params = CertificateParams::new([name.to_owned()]).unwrap();
         let signed = params.signed_by(&key, &Issuer::from_params(&self.issuer, &self.issuer_key)).unwrap();
         (signed.pem(), key.serialize_pem())
+    }
+
+    /// What a server with the server's certificate speaks with. It agrees on no protocol.
+    pub fn server_config(&self) -> Arc<ServerConfig> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let chain = vec![CertificateDer::from(self.server.clone())];
+        let key = PrivatePkcs8KeyDer::from(self.server_key.clone());
+        let builder =
+            ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        Arc::new(builder.with_no_client_auth().with_single_cert(chain, key.into()).unwrap())
     }
 
     /// Where a file is.

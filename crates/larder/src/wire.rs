@@ -341,7 +341,7 @@ impl Wiring {
                 .and_then(|name| origins.iter().position(|other| *other == name.as_str())),
             root: site.root.as_ref().map(|root| root.0.clone()),
             websocket: site.websocket,
-            tls: Default::default(),
+            tls: None,
             purge: access(config.purge(site)),
             rules: labeled.map(|(rule, label)| (rule_match(rule), resolved(Some((rule, label))))).collect(),
             otherwise: resolved(None),

@@ -4,8 +4,6 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use larder_testkit::certificates::Certificates;
 use larder_tls::TlsSettings;
-use rustls::ServerConfig;
-use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -15,18 +13,11 @@ use super::*;
 /// A server that answers each connection's first request with these bytes, again and again where they are `endless`, and then closes.
 async fn server(answer: Vec<u8>, endless: bool) -> (String, CaClient, Certificates) {
     let certificates = Certificates::new();
-    let chain = vec![CertificateDer::from(certificates.server.clone())];
-    let key = PrivatePkcs8KeyDer::from(certificates.server_key.clone());
-    let config = ServerConfig::builder_with_provider(larder_tls::provider())
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(chain, key.into())
-        .unwrap();
+    let config = certificates.server_config();
     let listener = TcpListener::bind((IpAddr::V4(Ipv4Addr::LOCALHOST), 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move {
-        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let acceptor = TlsAcceptor::from(config);
         loop {
             let (socket, _) = listener.accept().await.unwrap();
             let Ok(mut stream) = acceptor.accept(socket).await else { continue };

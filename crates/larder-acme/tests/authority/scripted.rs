@@ -1,11 +1,8 @@
 //! An authority that answers as ACME has it, but for the one path for which a test has another answer. It checks nothing.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use larder_testkit::certificates::Certificates;
-use rustls::ServerConfig;
-use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -25,20 +22,13 @@ impl Scripted {
     /// `special` is asked first, by path.
     pub(crate) fn start(special: impl Fn(&str, u16) -> Option<Answer> + Send + Sync + 'static) -> Self {
         let certificates = Certificates::new();
-        let chain = vec![CertificateDer::from(certificates.server.clone())];
-        let key = PrivatePkcs8KeyDer::from(certificates.server_key.clone());
-        let config = ServerConfig::builder_with_provider(larder_tls::provider())
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(chain, key.into())
-            .unwrap();
+        let config = certificates.server_config();
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let port = listener.local_addr().unwrap().port();
         runtime.spawn(async move {
-            let (acceptor, stage) = (TlsAcceptor::from(Arc::new(config)), AtomicU8::new(0));
+            let (acceptor, stage) = (TlsAcceptor::from(config), AtomicU8::new(0));
             loop {
                 let (socket, _) = listener.accept().await.unwrap();
                 let Ok(mut stream) = acceptor.accept(socket).await else { continue };

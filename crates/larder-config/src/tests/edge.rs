@@ -1,4 +1,4 @@
-//! Listeners, TLS and ACME: what is read, what is refused and where, and the places of keys.
+//! Listeners, TLS and ACME: accepted values, refused ones with their places, and the places of keys.
 
 use super::errors::check;
 use super::*;

@@ -1,4 +1,4 @@
-//! Connections over TLS: what is agreed on, what is refused and counted, and what a client sees of an end.
+//! Connections over TLS: version and protocol, refusals and their counts, and how a connection ends for its client.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

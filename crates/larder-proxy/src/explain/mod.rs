@@ -89,7 +89,8 @@ impl Worker {
         crate::route::drop_unkeyed_fields(head, false);
         let unknown = |head: &RequestHead| ExplainError::UnknownHost(head.authority.host().to_owned());
         let (index, site) = plan.router.site(head.authority.host()).ok_or_else(|| unknown(head))?;
-        if head.scheme == Scheme::Http && site.settings.tls.redirect.is_some() {
+        if head.scheme == Scheme::Http && site.settings.tls.as_ref().is_some_and(|tls| tls.redirect.is_some())
+        {
             return Err(ExplainError::Https(format!("https://{}{}", head.authority.host(), head.target)));
         }
         let settings = site.settings_for(head).map_err(|_| ExplainError::ClimbingPath)?;

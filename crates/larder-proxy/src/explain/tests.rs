@@ -80,7 +80,7 @@ impl Fixture {
             origin: Some(0),
             root: None,
             websocket: false,
-            tls: Default::default(),
+            tls: None,
             purge: crate::settings::Access::Closed,
             rules: vec![
                 (path("/off"), rule(&store, false, KeySettings::default())),

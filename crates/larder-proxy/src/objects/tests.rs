@@ -75,7 +75,7 @@ impl Fixture {
             origin: None,
             root: None,
             websocket: false,
-            tls: Default::default(),
+            tls: None,
             purge: crate::settings::Access::Closed,
             rules: Vec::new(),
             otherwise: Arc::new(rule),

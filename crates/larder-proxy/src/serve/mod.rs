@@ -181,8 +181,10 @@ fn enter(
     }
     route::drop_unkeyed_fields(head, trusted);
     let (index, site) = plan.router.site(head.authority.host()).ok_or(Failure::UNKNOWN_HOST)?;
-    transport::admit(&site.settings.tls, head, peer)?;
-    transport::tell_certificate(&site.settings.tls, head, peer);
+    // Most sites are served in clear text, to clients that come so.
+    if site.settings.tls.is_some() || peer.tls.is_some() {
+        transport::admit(site.settings.tls.as_deref(), head, peer)?;
+    }
     let rule = site.rule_for(head).map_err(|_| Failure::CLIMBING_PATH)?;
     if !head.fields.is_empty() && head.fields.contains_key(VIA) && fetch::is_looping(&head.fields) {
         return Err(Failure::LOOP.into());

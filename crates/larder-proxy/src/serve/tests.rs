@@ -53,7 +53,7 @@ impl Fixture {
             origin: Some(0),
             root: None,
             websocket: false,
-            tls: Default::default(),
+            tls: None,
             purge: Access::Open(Arc::new(access)),
             rules: Vec::new(),
             otherwise: Arc::new(crate::testing::rule(&store)),

@@ -15,13 +15,15 @@ use crate::settings::SiteTlsSettings;
 /// The port of https that a URL need not name.
 const HTTPS_PORT: u16 = 443;
 
-/// Refuses what may not be served here.
+/// Refuses what may not be served here. What may be says which certificate its client has shown, where the site tells its origin.
 pub(super) fn admit(
-    site: &SiteTlsSettings,
-    head: &RequestHead,
+    site: Option<&SiteTlsSettings>,
+    head: &mut RequestHead,
     peer: &Peer,
 ) -> Result<(), TurnedAwayRequest> {
-    if head.scheme == Scheme::Http {
+    if let Some(site) = site
+        && head.scheme == Scheme::Http
+    {
         if site.ordered.as_ref().is_some_and(|ordered| !ordered.has(head.authority.host())) {
             return Err(Failure::CERTIFICATE_PENDING.into());
         }
@@ -29,8 +31,11 @@ pub(super) fn admit(
             return Err(TurnedAwayRequest { failure: Failure::HTTPS, location: location(head, port) });
         }
     }
-    if site.client_policy != peer.client_policy() {
+    if site.map(|site| site.client_policy).unwrap_or_default() != peer.client_policy() {
         return Err(Failure::TLS_POLICY.into());
+    }
+    if let Some(site) = site {
+        tell_certificate(site, head, peer);
     }
     Ok(())
 }
@@ -48,7 +53,7 @@ fn location(head: &RequestHead, port: u16) -> Option<HeaderValue> {
 }
 
 /// Tells the origin which certificate the client has shown, where the site has it so.
-pub(super) fn tell_certificate(site: &SiteTlsSettings, head: &mut RequestHead, peer: &Peer) {
+fn tell_certificate(site: &SiteTlsSettings, head: &mut RequestHead, peer: &Peer) {
     let shown = peer.tls.as_ref().filter(|_| site.forward_client_cert);
     let certificate = shown.and_then(|tls| tls.client_certificate.as_ref());
     if let Some(value) = certificate.and_then(|certificate| client_cert::value(certificate)) {
@@ -93,13 +98,13 @@ mod tests {
             ("a.example:8080", 8443, "https://a.example:8443/a%20b?c=%2F&d"),
             ("[::1]:80", 8443, "https://[::1]:8443/a%20b?c=%2F&d"),
         ] {
-            let turned = admit(&site(port), &head(Scheme::Http, host), &peer(None)).unwrap_err();
+            let turned = admit(Some(&site(port)), &mut head(Scheme::Http, host), &peer(None)).unwrap_err();
             assert_eq!(turned.failure, Failure::HTTPS);
             assert_eq!(turned.location.unwrap(), expected);
         }
         // A trusted peer says that it came over TLS.
-        assert_eq!(admit(&site(443), &head(Scheme::Https, "a.example"), &peer(None)), Ok(()));
-        assert_eq!(admit(&SiteTlsSettings::default(), &head(Scheme::Http, "a.example"), &peer(None)), Ok(()));
+        assert_eq!(admit(Some(&site(443)), &mut head(Scheme::Https, "a.example"), &peer(None)), Ok(()));
+        assert_eq!(admit(None, &mut head(Scheme::Http, "a.example"), &peer(None)), Ok(()));
     }
 
     #[test]
@@ -116,7 +121,7 @@ mod tests {
         ] {
             let site = SiteTlsSettings { client_policy, ..SiteTlsSettings::default() };
             for scheme in [Scheme::Http, Scheme::Https] {
-                let admitted = admit(&site, &head(scheme, "a.example"), &peer(policy));
+                let admitted = admit(Some(&site), &mut head(scheme, "a.example"), &peer(policy));
                 let expected = if is_admitted { Ok(()) } else { Err(Failure::TLS_POLICY.into()) };
                 assert_eq!(admitted, expected, "{client_policy:?} {policy:?}");
             }

@@ -45,7 +45,7 @@ pub struct TicketKeys {
     /// Held to make new ones.
     turning: Mutex<()>,
     /// What became of tickets.
-    pub counts: TicketCounts,
+    pub counts: Arc<TicketCounts>,
 }
 
 /// Keys, the first of which seals.
@@ -94,21 +94,13 @@ impl TicketKeys {
 
     fn of(ring: KeyRing, lifetime: Duration) -> Self {
         let ring = ArcSwap::from_pointee(ring);
-        Self { ring, lifetime, turning: Mutex::new(()), counts: TicketCounts::default() }
+        Self { ring, lifetime, turning: Mutex::new(()), counts: Arc::default() }
     }
 
-    /// Reads the file anew. True where it has other keys than before.
-    ///
-    /// # Errors
-    /// What is wrong with the file; the keys stay.
-    pub fn read_again(&self, path: &Path) -> Result<bool, ServerFault> {
-        let keys = read_keys(path)?;
-        let names = |keys: &[TicketKey]| keys.iter().map(|key| key.name).collect::<Vec<_>>();
-        if names(&keys) == names(&self.ring.load().keys) {
-            return Ok(false);
-        }
-        self.ring.store(Arc::new(KeyRing { keys, made: None }));
-        Ok(true)
+    /// The same, counting on where `before` has stopped.
+    #[must_use]
+    pub fn after(self, before: &Self) -> Self {
+        Self { counts: Arc::clone(&before.counts), ..self }
     }
 
     /// The keys at `now`, new ones where it is time for them.
@@ -284,17 +276,14 @@ mod tests {
         let now = Instant::now();
         let ticket = here.seal(&POLICY, b"shared", now).unwrap();
         assert_eq!(there.open(&POLICY, &ticket, at(now, 100)).as_deref(), Some(&b"shared"[..]));
-        assert!(!there.read_again(&path).unwrap());
         std::fs::write(&path, format!("{two}\n{one}\n")).unwrap();
-        assert!(there.read_again(&path).unwrap());
-        assert!(there.open(&POLICY, &ticket, now).is_some());
-        let other = there.seal(&POLICY, b"x", now).unwrap();
+        let next = TicketKeys::read(&path, HOUR).unwrap().after(&there);
+        assert!(next.open(&POLICY, &ticket, now).is_some());
+        assert!(Arc::ptr_eq(&next.counts, &there.counts));
+        let other = next.seal(&POLICY, b"x", now).unwrap();
         assert_ne!(other[..NAME_BYTES], ticket[..NAME_BYTES]);
-        std::fs::write(&path, "half of a ke").unwrap();
-        let fault = there.read_again(&path).unwrap_err();
-        assert_eq!(fault.found, "line 1 is not 64 hexadecimal digits");
-        assert!(there.open(&POLICY, &ticket, now).is_some(), "the keys before it stay");
         for (text, found) in [
+            ("half of a ke".to_owned(), "line 1 is not 64 hexadecimal digits"),
             (String::new(), "no key in it"),
             (format!("{one}\n{}", &one[1..]), "line 2 is not 64 hexadecimal digits"),
             (format!("+1{}", &one[2..]), "line 1 is not 64 hexadecimal digits"),

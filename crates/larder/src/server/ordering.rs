@@ -40,7 +40,7 @@ impl Ordering {
         &self.ordered
     }
 
-    /// Orders these from now on. What is stored is shown before this returns; nobody is asked before.
+    /// Orders these from now on. Stored certificates are installed before this returns, and before the authority is asked anything.
     ///
     /// # Errors
     /// The directory or another file cannot be used. Then nothing has changed.

@@ -5,6 +5,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use larder_acme::{AcmeSettings, Certificates, ChallengeKind, Challenges, ExternalAccount};
 use larder_config::{AcmeChallenge, Config, Errors, Places, SiteTls};
 use larder_observe::Diagnostics;
@@ -114,27 +116,9 @@ fn default_dir() -> PathBuf {
     first.unwrap_or_else(|| PathBuf::from(STATE)).join("acme")
 }
 
-/// The bytes of base64url without padding (RFC 4648 5).
+/// The bytes of base64url (RFC 4648 5), with padding or without, as authorities give keys out. None is `None`.
 fn decoded(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| match byte {
-        b'A'..=b'Z' => Some(byte - b'A'),
-        b'a'..=b'z' => Some(byte - b'a' + 26),
-        b'0'..=b'9' => Some(byte - b'0' + 52),
-        b'-' => Some(62),
-        b'_' => Some(63),
-        _ => None,
-    };
-    let digits = text.trim_end_matches('=').bytes().map(digit).collect::<Option<Vec<u8>>>()?;
-    let mut bytes = Vec::with_capacity(digits.len() * 3 / 4);
-    for group in digits.chunks(4) {
-        let bits = group.iter().fold(0_u32, |bits, digit| bits << 6 | u32::from(*digit));
-        let missing = 4 - group.len();
-        if missing == 3 {
-            return None;
-        }
-        let [_, all @ ..] = (bits << (6 * missing)).to_be_bytes();
-        bytes.extend(all.iter().take(3 - missing));
-    }
+    let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok()?;
     (!bytes.is_empty()).then_some(bytes)
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct TlsDraft {
     /// What listeners speak with; `None` where none speaks TLS.
     pub(crate) server: Option<Arc<ServerTls>>,
     /// What each site has to do with it, in the order of the config.
-    pub(crate) sites: Vec<SiteTlsSettings>,
+    pub(crate) sites: Vec<Option<SiteTlsSettings>>,
     pub(crate) certificates: Vec<KnownCertificate>,
     pub(crate) tickets: Option<KnownTickets>,
     /// A digest of the files, as they were before they were read.
@@ -203,10 +203,15 @@ impl TlsReading<'_> {
             return Some(known.clone());
         }
         let keys = match &file {
-            Some(path) => TicketKeys::read(path, lifetime)
-                .map_err(|fault| self.refuse("tls.ticket_keys", &fault))
-                .ok()?,
+            Some(path) => {
+                let read = TicketKeys::read(path, lifetime);
+                read.map_err(|fault| self.refuse("tls.ticket_keys", &fault)).ok()?
+            }
             None => TicketKeys::random(lifetime)?,
+        };
+        let keys = match before {
+            Some(before) => keys.after(&before.keys),
+            None => keys,
         };
         Some(KnownTickets { lifetime, file, keys: Arc::new(keys) })
     }
@@ -246,14 +251,16 @@ fn client_policy(site: &Site) -> Option<ClientPolicyFiles> {
 }
 
 /// What the proxy has to know of a site's TLS.
-fn site_settings(site: &Site, ordered: &OrderedCertificates) -> SiteTlsSettings {
-    SiteTlsSettings {
+fn site_settings(site: &Site, ordered: &OrderedCertificates) -> Option<SiteTlsSettings> {
+    // What else it says of TLS is refused without it.
+    site.tls.as_ref()?;
+    Some(SiteTlsSettings {
         redirect: site.https_port(),
         hsts: site.hsts.as_ref().and_then(strict_transport_security),
         client_policy: client_policy(site).map(|files| files.id()).unwrap_or_default(),
         forward_client_cert: site.forward_client_cert,
         ordered: (site.tls == Some(larder_config::SiteTls::Acme)).then(|| Arc::clone(&ordered.store)),
-    }
+    })
 }
 
 /// The value of Strict-Transport-Security (RFC 6797 6.1).

@@ -234,7 +234,7 @@ async fn clients_show_certificates_where_the_site_asks_for_them() {
     }
     let told = world.origin.log().last().unwrap().fields.first("client-cert").unwrap().to_owned();
     assert!(told.starts_with(":MII") && told.ends_with(':'), "{told}");
-    // What is for one client's certificate is stored for nobody: the origin has not said that it may be shared.
+    // A response to one client's certificate is not stored: the origin has not said that others may have it.
     let forged = Request::new("GET", "/page", "localhost").field("Client-Cert", ":AAAA:");
     let response = staff.exchange(&forged).await.unwrap();
     assert_eq!(response.status, 200);

@@ -67,7 +67,7 @@ impl Fixture {
             origin: Some(0),
             root: None,
             websocket: false,
-            tls: Default::default(),
+            tls: None,
             purge: crate::settings::Access::Closed,
             rules: Vec::new(),
             otherwise: Arc::clone(&settings),

@@ -69,7 +69,7 @@ impl World {
             origin: None,
             root: None,
             websocket: false,
-            tls: Default::default(),
+            tls: None,
             purge: Access::Closed,
             rules: Vec::new(),
             otherwise: Arc::clone(&settings),

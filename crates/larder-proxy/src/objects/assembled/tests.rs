@@ -65,7 +65,7 @@ impl Fixture {
             origin: Some(0),
             root: Some(root.path().to_owned()),
             websocket: false,
-            tls: Default::default(),
+            tls: None,
             purge: crate::settings::Access::Closed,
             rules,
             otherwise: Arc::new(base()),

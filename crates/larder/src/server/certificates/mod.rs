@@ -50,7 +50,7 @@ impl CertificateWatch {
         checked: &Checked,
         ordered: OrderedCertificates,
         now: WallTime,
-    ) -> Result<(Self, Vec<SiteTlsSettings>), ServerError> {
+    ) -> Result<(Self, Vec<Option<SiteTlsSettings>>), ServerError> {
         Self::read(checked, None, ordered, now)
     }
 
@@ -62,7 +62,7 @@ impl CertificateWatch {
         &self,
         checked: &Checked,
         now: WallTime,
-    ) -> Result<(Self, Vec<SiteTlsSettings>), ServerError> {
+    ) -> Result<(Self, Vec<Option<SiteTlsSettings>>), ServerError> {
         Self::read(checked, Some(&self.draft), self.ordered.clone(), now)
     }
 
@@ -71,7 +71,7 @@ impl CertificateWatch {
         before: Option<&TlsDraft>,
         ordered: OrderedCertificates,
         now: WallTime,
-    ) -> Result<(Self, Vec<SiteTlsSettings>), ServerError> {
+    ) -> Result<(Self, Vec<Option<SiteTlsSettings>>), ServerError> {
         let places = checked.places.clone();
         let mut draft = draft(&checked.config, &places, before, false, &ordered, now)
             .map_err(ServerError::Certificates)?;

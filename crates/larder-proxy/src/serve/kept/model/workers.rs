@@ -205,7 +205,7 @@ fn plan(stores: &[Arc<Store>; 2], origin: &OriginChoice, metrics: &Metrics, numb
         origin: Some(0),
         root: None,
         websocket: false,
-        tls: Default::default(),
+        tls: None,
         purge: Access::Closed,
         rules: [
             // Where a rule asks for fields, fragments are aimed for each request.
