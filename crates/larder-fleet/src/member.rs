@@ -196,6 +196,11 @@ impl<W: Clone> Member<W> {
         self.own.has_unplaced()
     }
 
+    /// Whether a purge lies in the log, where whoever enters or returns reads it, or is not waited for any more.
+    pub fn is_placed(&self, id: EntryId) -> bool {
+        self.own.find(id).is_none_or(|purge| purge.placed.is_some())
+    }
+
     /// What has become of a purge that is not complete yet: who may use old copies still.
     pub fn receipt(&self, id: EntryId, now: Duration) -> Option<SharedPurge> {
         let purge = self.own.find(id)?;
@@ -643,6 +648,10 @@ mod tests {
         member.answered(Lane::Reading, ticket, LogReply::Entries { floor: 0, entries }, at(100));
         assert_eq!((member.incomplete(), member.has_unplaced()), (1, true));
         assert!(member.tell(EntryId(5), 1, 0) && member.receipt(EntryId(1), at(100)).is_none());
+        assert!(
+            !member.is_placed(EntryId(5)) && member.is_placed(EntryId(1)),
+            "one that is forgotten was placed"
+        );
     }
 
     #[test]

@@ -44,9 +44,12 @@ pub trait OwnPurge: Send + Sync {
     /// Shares an entry that is in force here. `None` where that cannot be done.
     fn share(&self, what: Arc<[u8]>) -> Option<EntryId>;
 
-    /// Shares what nobody asks for a receipt of.
-    fn tell(&self, what: Arc<[u8]>);
+    /// Shares something without a receipt.
+    fn tell(&self, what: Arc<[u8]>) -> Option<Placing>;
 }
+
+/// Ends when an entry lies in the log, which outlives this process, or the log cannot be had. It is free to be dropped.
+pub type Placing = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A purge in the fleet.
 #[derive(Clone, Debug)]

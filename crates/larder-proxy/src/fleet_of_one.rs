@@ -9,7 +9,7 @@ use larder_cache::purge::Predicate;
 use larder_fleet::{EntryId, SharedPurge};
 use parking_lot::Mutex;
 
-use crate::fleet::{Entry, Membership, OwnPurge, read};
+use crate::fleet::{Entry, Membership, OwnPurge, Placing, read};
 
 /// What an unsafe request has invalidated, as it was when the fleet was told.
 #[derive(Debug)]
@@ -70,8 +70,9 @@ impl OwnPurge for Announced {
         None
     }
 
-    fn tell(&self, what: Arc<[u8]>) {
+    fn tell(&self, what: Arc<[u8]>) -> Option<Placing> {
         let Entry::Invalidation(predicates) = read(&what) else { panic!("{what:?}") };
         self.by.told.lock().push(Told { announced: self.number, last: (self.by.last)(), predicates });
+        None
     }
 }

@@ -64,7 +64,7 @@ mod words;
 mod worker;
 mod worker_plan;
 
-pub use fleet::{FleetReceipt, MemberReceipt, Membership, OwnPurge};
+pub use fleet::{FleetReceipt, MemberReceipt, Membership, OwnPurge, Placing};
 pub use invalidation::{Heard, InvalidationKind, PredicateCounts, Reach};
 pub use labels::vocabulary;
 pub use larder_cache::purge::Scope;

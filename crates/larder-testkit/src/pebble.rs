@@ -7,7 +7,7 @@
 
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -146,12 +146,14 @@ impl Pebble {
             .stderr(log);
         let mut running = Running([names.spawn().unwrap(), authority.spawn().unwrap()]);
         let begun = Instant::now();
-        let ports = [dns, self.ports[0], self.ports[1]];
+        let [names, authority] = &running.0;
+        let ports = [(names.id(), dns), (authority.id(), self.ports[0]), (authority.id(), self.ports[1])];
         loop {
             if running.0.iter_mut().any(|child| child.try_wait().unwrap().is_some()) {
                 return false;
             }
-            if ports.into_iter().all(accepts) {
+            // A connection would not do: another program may have been faster at the port.
+            if ports.into_iter().all(|(process, port)| listens(process, port)) {
                 self.running = Some(running);
                 return true;
             }
@@ -186,8 +188,19 @@ impl Pebble {
     }
 }
 
-fn accepts(port: u16) -> bool {
-    TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], port))).is_ok()
+/// Whether this process, and no other, listens at a port of IPv4.
+fn listens(process: u32, port: u16) -> bool {
+    let sockets = fs::read_to_string("/proc/net/tcp").unwrap_or_default();
+    let inodes = sockets.lines().filter_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let (_, at) = fields.get(1)?.split_once(':')?;
+        let is_listening = fields.get(3) == Some(&"0A") && u16::from_str_radix(at, 16) == Ok(port);
+        is_listening.then(|| format!("socket:[{}]", fields.get(9).unwrap_or(&""))) // Its inode.
+    });
+    let inodes: Vec<String> = inodes.collect();
+    let opened = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    let mut opened = opened.filter_map(|entry| fs::read_link(entry.path()).ok());
+    !inodes.is_empty() && opened.any(|file| inodes.iter().any(|inode| file.as_os_str() == inode.as_str()))
 }
 
 fn free_port() -> u16 {

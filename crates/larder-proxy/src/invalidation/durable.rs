@@ -7,6 +7,7 @@
 //! A note that is too long, or that cannot be read again, stands for more than it named: too much is asked of the origin
 //! then.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,22 +20,31 @@ use super::counter::Invalidations;
 use super::kind::Noted;
 use super::kinds::KINDS;
 use super::{base, periods, purged};
+use crate::fleet::Placing;
 
 /// How long the answer to an unsafe request waits until what it has invalidated is written down. A file system that takes longer
 /// than that keeps nobody waiting.
 const WRITTEN_TIME: Duration = Duration::from_secs(1);
 
 /// What was invalidated, on its way to where it outlives the process.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Writing {
     stores: Vec<Written>,
     /// Purges that the answer has asked for.
     purging: Option<JoinHandle<()>>,
+    /// The entry of a fleet's log, which holds where the responses outlive this process at a server.
+    placing: Option<Placing>,
+}
+
+impl fmt::Debug for Writing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writing").field("stores", &self.stores.len()).finish_non_exhaustive()
+    }
 }
 
 impl Writing {
     pub(crate) fn of(stores: &[Arc<Store>]) -> Self {
-        Self { stores: stores.iter().map(|store| store.written()).collect(), purging: None }
+        Self { stores: stores.iter().map(|store| store.written()).collect(), ..Self::default() }
     }
 
     /// Of purges alone.
@@ -47,6 +57,11 @@ impl Writing {
         Self { purging, ..self }
     }
 
+    /// The same, and this place in a fleet's log.
+    pub(crate) fn with_placing(self, placing: Option<Placing>) -> Self {
+        Self { placing, ..self }
+    }
+
     /// Waits for it, within a bound.
     pub(crate) async fn wait(self) {
         let all = async {
@@ -56,6 +71,9 @@ impl Writing {
             }
             for written in self.stores {
                 written.wait().await;
+            }
+            if let Some(placing) = self.placing {
+                placing.await;
             }
         };
         // Later it is written all the same; and until then it is remembered.

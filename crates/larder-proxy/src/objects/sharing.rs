@@ -9,7 +9,7 @@ use larder_http::fields::cache_groups;
 use larder_http::message::RequestHead;
 use tokio::time::Instant;
 
-use crate::fleet::{FleetReceipt, OwnPurge, Sharing, entries, entries_of_unsafe};
+use crate::fleet::{FleetReceipt, OwnPurge, Placing, Sharing, entries, entries_of_unsafe};
 use crate::proxy::Proxy;
 
 /// Shares a purge.
@@ -19,22 +19,22 @@ pub(crate) fn share(own: &dyn OwnPurge, predicates: &[Predicate]) -> Sharing {
     shared.map_or(Sharing::Full, Sharing::Shared)
 }
 
-/// Shares what an unsafe request invalidates. Nobody waits for it.
+/// Shares what an unsafe request invalidates. The last entry says the least of when all lie in the log.
 pub(crate) fn share_unsafe<'a>(
     own: &dyn OwnPurge,
     head: &RequestHead,
     targets: impl Iterator<Item = &'a str>,
     fields: Option<&HeaderMap>,
-) {
+) -> Option<Placing> {
     let groups = fields.into_iter().flat_map(cache_groups::invalidated);
     let group = |name: String| What::Group {
         scheme: head.scheme,
         authority: head.authority.as_str().into(),
         name: name.into(),
     };
-    for entry in entries_of_unsafe(head.authority.as_str(), targets, groups.map(group)) {
-        own.tell(entry);
-    }
+    let entries = entries_of_unsafe(head.authority.as_str(), targets, groups.map(group));
+    // They are placed in their order.
+    entries.into_iter().fold(None, |before, entry| own.tell(entry).or(before))
 }
 
 impl Proxy {

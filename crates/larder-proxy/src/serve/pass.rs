@@ -155,11 +155,14 @@ fn invalidation(
         let done =
             invalidation::invalidate(&proxy.invalidations, &stores, under, (kind, how, now), &under_way);
         // Not before it has its number: an entry that is read back earlier would make fetches from before it look newer.
-        if let Some(own) = &own {
+        let placing = own.and_then(|own| {
             let targets = named.iter().map(Target::as_str);
-            share_unsafe(&**own, &head, targets, answer.map(|answer| &answer.fields));
-        }
+            share_unsafe(&*own, &head, targets, answer.map(|answer| &answer.fields))
+        });
         worker.metrics.invalidated(&kind);
-        (kept.map(|kept| kept.after_invalidating(done.number)), Writing::of(&stores).with_purge(purging))
+        (
+            kept.map(|kept| kept.after_invalidating(done.number)),
+            Writing::of(&stores).with_purge(purging).with_placing(placing),
+        )
     }
 }

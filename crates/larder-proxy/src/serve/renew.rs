@@ -24,7 +24,7 @@ pub(super) fn invalidate(worker: &Worker, exchange: &Exchange) {
     let (kind, how) = (InvalidationKind::Purge, How::Validate(Some(now.monotonic)));
     invalidation::invalidate(&proxy.invalidations, &stores, under, (kind, how, now), &under_way);
     if let Some(own) = &own {
-        share_unsafe(&**own, head, std::iter::once(exchange.asked.raw_target().as_str()), None);
+        let _ = share_unsafe(&**own, head, std::iter::once(exchange.asked.raw_target().as_str()), None);
     }
     worker.metrics.invalidated(&kind);
 }

@@ -99,8 +99,8 @@ impl SharedMember {
         self.lease.publish(until);
     }
 
-    /// Whoever waits for a purge looks again.
-    pub(super) fn tell_of_completed(&self) {
+    /// The log has answered, or could not be had: all that wait for a purge look again.
+    pub(super) fn tell_of_changes(&self) {
         self.changes.send_replace(());
     }
 
@@ -120,6 +120,19 @@ impl SharedMember {
     /// What comes of the next call may depend on what has just changed.
     pub(super) fn wake(&self) {
         self.waker.notify_one();
+    }
+
+    /// Waits until a purge lies in the log. Not where the log cannot be had: it is appended once that is there again.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost: the purge goes its way.
+    pub(super) async fn placed(&self, id: EntryId) {
+        let mut changes = self.changes();
+        while !self.member().is_placed(id) && !self.failures.lock().contains_key(&Lane::Control) {
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
     }
 
     pub(super) async fn woken(&self) {

@@ -34,13 +34,19 @@ impl OwnPurge {
         self.enter(what, false)
     }
 
-    /// The same of something whose receipt nobody asks for. It has half of the room. It is lost where the log is lost before the others have
-    /// read it.
+    /// The same of something without a receipt. It has half of the room. It is lost where the log is lost before the others have
+    /// read it. The future ends when the entry lies in the log, which outlives this process, or the log cannot be had; there is none where
+    /// [`Self::share`] would give no name.
     ///
     /// # Errors
     /// As for [`Self::share`].
-    pub fn tell(&self, what: Purge) -> Result<(), RemoteError> {
-        self.enter(what, true).map(drop)
+    ///
+    /// # Cancel safety
+    /// The entry goes its way without the future.
+    pub fn tell(&self, what: Purge) -> Result<Option<impl Future<Output = ()> + Send + use<>>, RemoteError> {
+        let id = self.enter(what, true)?;
+        let shared = Arc::clone(&self.shared);
+        Ok(id.map(|id| async move { shared.placed(id).await }))
     }
 
     fn enter(&self, what: Purge, is_told: bool) -> Result<Option<EntryId>, RemoteError> {

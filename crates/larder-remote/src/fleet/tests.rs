@@ -186,6 +186,26 @@ async fn a_server_that_was_killed_begins_a_new_log_and_the_purge_comes_again() {
 }
 
 #[tokio::test]
+async fn what_is_told_is_waited_for_until_it_lies_in_the_log_or_the_log_is_away() {
+    let mut server = RedisServer::start();
+    let member = Sample::start("web-1", &server);
+    attached(&[&member]);
+    let tell = |what: &str| member.fleet.announce(0).tell(Arc::from(what.as_bytes())).unwrap().unwrap();
+    let entries = || server.raw().ask(&[b"XLEN", b"larder:1:{fleet}:log"]).unwrap();
+    tell("first").await;
+    assert_eq!(entries(), b":1");
+    // Half of the limit of a call: it is answered late.
+    assert_eq!(server.raw().ask(&[b"CLIENT", b"PAUSE", b"250", b"WRITE"]).unwrap(), b"+OK");
+    tell("second").await;
+    assert_eq!(entries(), b":2");
+    server.kill();
+    tell("third").await;
+    assert!(member.fleet.shared.member().has_unplaced(), "it is kept for a log that is there again");
+    until("it is known that the log is away", || member.fleet.report().failure.is_some());
+    tell("fourth").await;
+}
+
+#[tokio::test]
 async fn who_leaves_is_not_waited_for() {
     let server = RedisServer::start();
     let long = 30 * PATIENCE;
@@ -224,13 +244,14 @@ async fn who_is_behind_what_was_cut_for_its_bytes_proves_what_it_has_and_reads_o
     for member in [&first, &second] {
         until("it has read all", || member.fleet.position().is_some_and(|position| position.sequence == 40));
     }
+    // What it has read is carried out a moment later.
+    until("it has applied all", || second.applied().last() == Some(&purge(40)));
     let unproven = second.told.lock().iter().rev().find_map(|effect| match effect {
         Effect::Unproven { position } => Some(position.sequence),
         _ => None,
     });
     assert!(unproven.is_some_and(|floor| floor >= 40 - 17), "{unproven:?}");
     let applied = second.applied();
-    assert_eq!(applied.last(), Some(&purge(40)));
     assert!(applied.len() < 40, "{} were applied", applied.len());
     // One that comes now begins behind the cut.
     let third = Sample::with("web-3", &server, long);

@@ -283,21 +283,18 @@ impl<C: Carrier> Turns<C> {
 
     /// Does what the member has asked for, and only then lets its lease count.
     async fn carry_out(&mut self) {
-        let mut has_completed = false;
         loop {
             let Some(effect) = self.shared.member().effect() else { break };
             if let Effect::Complete(receipt) = &effect {
                 self.shared.note_completed(receipt);
-                has_completed = true;
             }
             let number = self.carrier.carry_out(&effect).await;
             self.shared.positions().note(&effect, number);
         }
         self.shared.positions().keep_up(self.carrier.last_invalidation());
         self.shared.publish();
-        if has_completed {
-            self.shared.tell_of_completed();
-        }
+        // Not before: a purge that is complete is to be found among those.
+        self.shared.tell_of_changes();
     }
 
     /// Tells the server that nothing is used here any more, so that nobody waits for this member.

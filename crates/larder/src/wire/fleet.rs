@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use larder_fleet::{Effect, EntryId, SharedPurge};
 use larder_observe::Diagnostics;
-use larder_proxy::{Membership, OwnPurge, Proxy, Worker};
+use larder_proxy::{Membership, OwnPurge, Placing, Proxy, Worker};
 use larder_remote::fleet::{Carrier, Fleet, FleetSettings, Purge, PurgeOutcome};
 use larder_remote::{RemoteError, SystemNames};
 
@@ -33,9 +33,10 @@ impl OwnPurge for Own {
         self.0.share(what).ok().flatten()
     }
 
-    fn tell(&self, what: Purge) {
+    fn tell(&self, what: Purge) -> Option<Placing> {
         // As above.
-        let _ = self.0.tell(what);
+        let placing = self.0.tell(what).ok().flatten()?;
+        Some(Box::pin(placing))
     }
 }
 

@@ -6,12 +6,15 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use larder_testkit::client::Request;
+use larder_testkit::origin;
+
 use super::{Kind, Stand};
 use crate::disks::catalogue::{Catalogue, Draws};
 use crate::disks::load::{Load, find_all};
 use crate::disks::origin::Origin;
 use crate::disks::seed;
-use crate::support::Signal;
+use crate::support::{Signal, asking, cache_status, cacheable, connect, get, until, within};
 
 const KILLS: u64 = 6;
 const RESOURCES: usize = 40;
@@ -62,4 +65,25 @@ async fn nothing_wrong_after_kills_with_plain_files() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_wrong_after_kills_with_redis() {
     kills_of(Kind::Redis).await;
+}
+
+/// The server takes its time for what is written to it, and larder is killed as soon as the client has its answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_post_was_answered_for_is_invalidated_after_a_kill_with_redis() {
+    let origin = origin::Origin::simple(vec![cacheable("/page", 2_000)]).unwrap();
+    let stand = Stand::new(Kind::Redis, &origin.url());
+    let mut larder = stand.start().await;
+    until("it is stored", async || cache_status(&get(larder.addr, "/page").await).contains("; hit")).await;
+    stand.is_settled(&larder, 1).await;
+    let redis = stand.redis.as_ref().unwrap();
+    assert_eq!(redis.raw().ask(&[b"CLIENT", b"PAUSE", b"300", b"WRITE"]).unwrap(), b"+OK");
+    let post = Request::new("POST", "/page", "localhost").body("");
+    let answer = within("an answer", connect(larder.addr).await.exchange(&post)).await.unwrap();
+    larder.signal(Signal::KILL);
+    larder.gone().await;
+    assert!(answer.status < 300, "{answer}");
+    let larder = stand.start().await;
+    let stored = asking("/page").field("Cache-Control", "only-if-cached");
+    let answer = within("an answer", connect(larder.addr).await.exchange(&stored)).await.unwrap();
+    assert_eq!(answer.status, 504, "{answer}");
 }
