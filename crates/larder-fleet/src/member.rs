@@ -178,6 +178,14 @@ impl<W: Clone> Member<W> {
         self.effects.pop_front()
     }
 
+    /// A purge that is complete, while that is still to be done.
+    pub fn completing(&self, id: EntryId) -> Option<&SharedPurge> {
+        self.effects.iter().find_map(|effect| match effect {
+            Effect::Complete(receipt) if receipt.id == id => Some(receipt),
+            _ => None,
+        })
+    }
+
     /// Takes in a purge of so many bytes that was entered here already. False where too many are not complete: the caller purges more at
     /// once then.
     #[must_use]

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use larder_fleet::{EntryId, Lane, Member, Position, SharedPurge};
+use larder_fleet::{Effect, EntryId, Lane, Member, Position, SharedPurge};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 
-use super::carrier::Purge;
+use super::carrier::{Purge, PurgeOutcome};
 use super::lease::Lease;
 use super::positions::Positions;
 use crate::clock;
@@ -104,17 +104,28 @@ impl SharedMember {
         self.changes.send_replace(());
     }
 
-    /// A purge of this member is complete.
-    pub(super) fn note_completed(&self, receipt: &SharedPurge) {
-        let mut completed = self.completed.lock();
-        if completed.len() == COMPLETED_MAX {
-            completed.pop_front();
+    /// What is to be done next. A purge that is complete is remembered before the member forgets it.
+    pub(super) fn next_effect(&self) -> Option<Effect<Purge>> {
+        let mut member = self.member();
+        let effect = member.effect()?;
+        if let Effect::Complete(receipt) = &effect {
+            let mut completed = self.completed.lock();
+            if completed.len() == COMPLETED_MAX {
+                completed.pop_front();
+            }
+            completed.push_back(receipt.clone());
         }
-        completed.push_back(receipt.clone());
+        Some(effect)
     }
 
-    pub(super) fn completed(&self, id: EntryId) -> Option<SharedPurge> {
-        self.completed.lock().iter().find(|receipt| receipt.id == id).cloned()
+    /// What has become of a purge of this member.
+    pub(super) fn outcome(&self, id: EntryId) -> PurgeOutcome {
+        let member = self.member();
+        if let Some(receipt) = member.receipt(id, clock::now()) {
+            return PurgeOutcome::Incomplete(receipt);
+        }
+        let known = || self.completed.lock().iter().find(|receipt| receipt.id == id).cloned();
+        PurgeOutcome::Complete(member.completing(id).cloned().or_else(known))
     }
 
     /// What comes of the next call may depend on what has just changed.

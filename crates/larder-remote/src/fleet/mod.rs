@@ -33,7 +33,6 @@ use larder_observe::Diagnostics;
 use tokio::time::{Instant, timeout_at};
 
 use crate::address::Resolve;
-use crate::clock;
 use crate::error::RemoteError;
 use crate::redis::Dial;
 pub use carrier::{Carrier, Purge, PurgeOutcome};
@@ -128,8 +127,7 @@ impl Fleet {
 
     /// What has become of a purge of this larder.
     pub fn outcome(&self, id: EntryId) -> PurgeOutcome {
-        let receipt = self.shared.member().receipt(id, clock::now());
-        receipt.map_or_else(|| PurgeOutcome::Complete(self.shared.completed(id)), PurgeOutcome::Incomplete)
+        self.shared.outcome(id)
     }
 
     /// Waits until it is complete, for so long at most.

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use super::*;
+use crate::clock;
 use crate::redis::{RedisPlace, RedisSettings};
 use crate::{Address, SystemNames};
 

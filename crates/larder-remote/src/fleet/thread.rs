@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use larder_fleet::script::{self, Keys, SCRIPT};
-use larder_fleet::{Effect, EntryId, Epoch, Lane, LogCall, LogReply, Lost, Ticket};
+use larder_fleet::{EntryId, Epoch, Lane, LogCall, LogReply, Lost, Ticket};
 use larder_observe::Diagnostics;
 use tokio::runtime::Builder;
 use tokio::task::JoinHandle;
@@ -283,17 +283,12 @@ impl<C: Carrier> Turns<C> {
 
     /// Does what the member has asked for, and only then lets its lease count.
     async fn carry_out(&mut self) {
-        loop {
-            let Some(effect) = self.shared.member().effect() else { break };
-            if let Effect::Complete(receipt) = &effect {
-                self.shared.note_completed(receipt);
-            }
+        while let Some(effect) = self.shared.next_effect() {
             let number = self.carrier.carry_out(&effect).await;
             self.shared.positions().note(&effect, number);
         }
         self.shared.positions().keep_up(self.carrier.last_invalidation());
         self.shared.publish();
-        // Not before: a purge that is complete is to be found among those.
         self.shared.tell_of_changes();
     }
 
