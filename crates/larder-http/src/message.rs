@@ -15,6 +15,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, head
 
 use crate::authority::Authority;
 use crate::body::Body;
+use crate::field_block::FieldBlock;
 use crate::fields::age;
 use crate::fields::cache_status::{CACHE_STATUS, CacheStatus};
 pub use crate::peer::{ClientPolicyId, Peer, TlsPeer, TlsVersion};
@@ -84,6 +85,11 @@ impl PreparedFields {
 pub trait SharedFields: std::fmt::Debug + Send + Sync {
     /// They do not change.
     fn prepared(&self) -> &PreparedFields;
+
+    /// The same fields as HTTP/2 sends them, where they were encoded once.
+    fn block(&self) -> Option<&FieldBlock> {
+        None
+    }
 }
 
 impl SharedFields for PreparedFields {

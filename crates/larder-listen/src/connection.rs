@@ -83,7 +83,7 @@ async fn serve<T: ByteStream, S: Service>(
     match stream.detect(protocols, &context.settings.limits, &context.metrics, membership).await {
         Detected::Protocol(Protocol::Http1) => http1::serve(stream, &context, membership).await,
         Detected::Protocol(Protocol::Http2) => {
-            http2::serve(stream.io, stream.read.freeze(), &context, membership).await;
+            http2::serve(stream, &context, membership).await;
         }
         Detected::Late => http1::refuse(stream, Refusal::HeadTimeout, &context, membership).await,
         Detected::Nothing => {}

@@ -1,15 +1,14 @@
 //! The content of a response, piece by piece, wherever it is kept.
 //!
 //! In: a [`Body`]. Out: its pieces in order, none of them empty or copied. A stream that breaks, or is not as long
-//! as it said, ends in an error, so that it can never end cleanly on a wire. Trailers are kept until the end was sent. Where each
-//! piece costs a frame, [`Gathered`] puts small ones together.
+//! as it said, ends in an error, so that it can never end cleanly on a wire. Trailers are kept until the end was sent.
 
 use std::ops::{Deref, Range};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::HeaderMap;
 use larder_http::body::{Body, BodyError, Pieces, Stream};
 
@@ -42,11 +41,14 @@ impl Deref for Piece {
 }
 
 impl Piece {
-    fn into_bytes(self) -> Bytes {
+    /// Takes so many bytes off the front, of which it has more.
+    pub(crate) fn split_to(&mut self, bytes: usize) -> Self {
         match self {
-            Self::Bytes(bytes) => bytes,
+            Self::Bytes(all) => Self::Bytes(all.split_to(bytes.min(all.len()))),
             Self::Kept { owner, index, range } => {
-                owner.pieces().get(index).map_or_else(Bytes::new, |piece| piece.slice(range))
+                let at = (range.start + bytes).min(range.end);
+                let front = std::mem::replace(&mut range.start, at)..at;
+                Self::Kept { owner: Arc::clone(owner), index: *index, range: front }
             }
         }
     }
@@ -130,11 +132,6 @@ impl Source {
             Self::Done(trailers) => trailers.take().map(|trailers| *trailers),
             _ => None,
         }
-    }
-
-    /// Whether the end was reached and nothing comes behind it.
-    fn has_nothing_left(&self) -> bool {
-        matches!(self, Self::Done(None))
     }
 
     /// All that is left, where the kernel can send it from a file.
@@ -227,118 +224,9 @@ impl Source {
     }
 }
 
-/// Pieces smaller than this are put together with what is there already. Clients that count the overhead of frames
-/// take a run of smaller ones for an attack and close the connection.
-const SMALL_BYTES: usize = 1024;
-
-/// Up to this many bytes, a copy that costs less than the frames it saves.
-const TOGETHER_BYTES: usize = 16 * 1024;
-
-/// A source whose small pieces come together, as far as they are there. It never waits for the origin.
-pub(crate) struct Gathered {
-    source: Source,
-    /// What came behind a run of small pieces: a larger one, an error, or the end.
-    ahead: Option<Option<Result<Bytes, BodyError>>>,
-}
-
-impl Gathered {
-    pub(crate) fn new(source: Source) -> Self {
-        Self { source, ahead: None }
-    }
-
-    /// Whether the end was reached, or is known to come next, without trailers.
-    pub(crate) fn is_done(&self) -> bool {
-        self.ahead.as_ref().is_none_or(Option::is_none) && self.source.has_nothing_left()
-    }
-
-    /// What comes behind the content, once its end was reached.
-    pub(crate) fn take_trailers(&mut self) -> Option<HeaderMap> {
-        self.source.take_trailers()
-    }
-
-    /// As [`Source::poll_next`], in bytes that have an owner of their own.
-    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
-        match self.ahead.take() {
-            Some(next) => Poll::Ready(next),
-            None => self.source.poll_next(cx).map_ok(Piece::into_bytes),
-        }
-    }
-
-    /// `first` and the small pieces behind it. Where it is small itself, more of its kind may be in the hands of other
-    /// tasks of this worker, which get a turn for that.
-    ///
-    /// # Cancel safety
-    /// Dropped, it has lost `first`.
-    pub(crate) async fn together(&mut self, first: Bytes) -> Bytes {
-        if first.len() >= SMALL_BYTES || self.is_done() {
-            return first;
-        }
-        tokio::task::yield_now().await;
-        std::future::poll_fn(|cx| Poll::Ready(self.gather(&first, cx))).await
-    }
-
-    fn gather(&mut self, first: &Bytes, cx: &mut Context<'_>) -> Bytes {
-        let mut together: Option<BytesMut> = None;
-        while together.as_ref().is_none_or(|bytes| bytes.len() < TOGETHER_BYTES) {
-            match self.poll_next(cx) {
-                Poll::Pending => break,
-                Poll::Ready(Some(Ok(bytes))) if bytes.len() < SMALL_BYTES => {
-                    together.get_or_insert_with(|| BytesMut::from(&first[..])).extend_from_slice(&bytes)
-                }
-                Poll::Ready(next) => {
-                    self.ahead = Some(next);
-                    break;
-                }
-            }
-        }
-        together.map_or_else(|| first.clone(), BytesMut::freeze)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::future::poll_fn;
-
     use super::*;
-
-    #[tokio::test]
-    async fn small_pieces_come_together_and_their_order_stays() {
-        let small = Bytes::from(vec![b's'; SMALL_BYTES - 1]);
-        let large = Bytes::from(vec![b'l'; SMALL_BYTES]);
-        let one = |bytes: &Bytes, count: usize| vec![bytes.clone(); count];
-        for (pieces, expected) in [
-            (vec![], vec![]),
-            (one(&small, 1), vec![1023]),
-            (one(&small, 3), vec![3069]),
-            (one(&large, 2), vec![1024, 1024]),
-            ([one(&small, 2), one(&large, 1), one(&small, 2)].concat(), vec![2046, 1024, 2046]),
-            (one(&small, 40), vec![17 * 1023, 17 * 1023, 6 * 1023]),
-        ] {
-            let whole = pieces.concat();
-            let range = 0..whole.len() as u64;
-            let mut gathered = Gathered::new(Source::new(Body::Pieces { owner: Arc::new(pieces), range }));
-            let (mut bytes, mut lengths) = (Vec::new(), Vec::new());
-            while let Some(next) = poll_fn(|cx| gathered.poll_next(cx)).await {
-                let next = gathered.together(next.expect("a piece")).await;
-                lengths.push(next.len());
-                bytes.extend_from_slice(&next);
-            }
-            assert!(gathered.is_done());
-            assert_eq!((bytes, lengths), (whole, expected));
-        }
-    }
-
-    #[tokio::test]
-    async fn an_error_behind_small_pieces_comes_after_them() {
-        let pieces: Vec<Bytes> = ["a", "b"].into_iter().map(Bytes::from).collect();
-        let mut gathered = Gathered::new(Source::new(Body::Pieces { owner: Arc::new(pieces), range: 0..3 }));
-        let first = poll_fn(|cx| gathered.poll_next(cx)).await;
-        let first = first.expect("a piece").expect("a good one");
-        assert_eq!(gathered.together(first).await, "ab");
-        assert!(!gathered.is_done());
-        let next = poll_fn(|cx| gathered.poll_next(cx)).await;
-        assert_eq!(next, Some(Err(BodyError::Cut)));
-    }
 
     fn all(body: Body) -> Result<Vec<u8>, BodyError> {
         let mut source = Source::new(body);
@@ -366,5 +254,16 @@ mod tests {
         }
         let owner: Arc<dyn Pieces> = Arc::new(pieces);
         assert_eq!(all(Body::Pieces { owner, range: 4..9 }), Err(BodyError::Cut));
+    }
+
+    #[test]
+    fn a_piece_is_split_wherever_it_is_kept() {
+        let owner: Arc<dyn Pieces> = Arc::new(vec![Bytes::from_static(b"abcdef")]);
+        for mut piece in
+            [Piece::Bytes(Bytes::from_static(b"bcde")), Piece::Kept { owner, index: 0, range: 1..5 }]
+        {
+            let front = piece.split_to(3);
+            assert_eq!((&*front, &*piece), (&b"bcd"[..], &b"e"[..]));
+        }
     }
 }

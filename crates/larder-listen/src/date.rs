@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::time::{Duration, UNIX_EPOCH};
 
-use http::HeaderValue;
 use larder_http::time::Clock;
 
 /// An IMF-fixdate, always 29 bytes.
@@ -25,9 +24,4 @@ pub(crate) fn text(clock: &Clock) -> Text {
     text.iter_mut().zip(written.bytes()).for_each(|(to, from)| *to = from);
     LAST.set((seconds, text));
     text
-}
-
-/// The same as a field value.
-pub(crate) fn value(clock: &Clock) -> Option<HeaderValue> {
-    HeaderValue::from_bytes(&text(clock)).ok()
 }

@@ -102,6 +102,16 @@ metrics! {
     tunnel_idle = "larder_limit_reached_total" { limit = "tunnel_idle" };
     /// Connections closed because too many streams were reset.
     resets = "larder_limit_reached_total" { limit = "resets" };
+    /// Connections closed because too many streams had to be reset for errors of their client.
+    forced_resets = "larder_limit_reached_total" { limit = "h2_stream_errors" };
+    /// Connections closed because too many frames did nothing by themselves.
+    idle_frames = "larder_limit_reached_total" { limit = "h2_frames" };
+    /// Connections closed because a field block was far too long.
+    blocks_too_long = "larder_limit_reached_total" { limit = "h2_field_block" };
+    /// Streams refused because as many were open as may be.
+    streams_refused = "larder_limit_reached_total" { limit = "h2_streams" };
+    /// Streams refused because the heads of those that were open were too large together.
+    heads_refused = "larder_limit_reached_total" { limit = "h2_heads" };
     /// Connections closed for another breach of HTTP/2.
     http2_errors = "larder_http2_errors_total";
     /// Responses cut because their content broke.

@@ -29,6 +29,8 @@ pub mod file_meta;
 pub mod file_name;
 pub mod filter;
 pub mod fleet_log;
+pub mod h2_frames;
+pub mod hpack;
 pub mod hypers;
 pub mod judge;
 pub mod memcached_replies;
@@ -80,6 +82,8 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("file_name", file_name::check),
     ("filter", filter::check),
     ("fleet_log", fleet_log::check),
+    ("h2_frames", h2_frames::check),
+    ("hpack", hpack::check),
     ("memcached_replies", memcached_replies::check),
     ("purge_dialects", purge_dialects::check),
     ("purge_note", purge_note::check),

@@ -27,14 +27,13 @@
 mod exchange;
 pub(crate) mod head;
 mod incoming;
-mod outbox;
 pub(crate) mod respond;
 mod tunnel;
 
 use std::future::{Future, poll_fn};
 use std::io;
 use std::ops::Range;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
@@ -49,10 +48,11 @@ use crate::delivery::Report;
 use crate::detect::{READ_BYTES, ReadAhead};
 use crate::drain::Membership;
 use crate::error::Refusal;
+use crate::linger::linger;
+use crate::outbox::{Outbox, Written};
 use crate::service::{Interims, Service};
 use crate::timer::{Pace, Timer};
 use head::Scan;
-use outbox::{Outbox, Written};
 
 /// What the read buffer grows by, at least, while content is read.
 const READ_CONTENT_BYTES: usize = 32 * 1024;
@@ -283,36 +283,9 @@ impl<'a, T: ByteStream, S: Service> Conn<'a, T, S> {
         }
     }
 
-    /// Closes our direction and reads on for a moment, throwing away what comes: closing a socket with unread bytes
-    /// would reset it, and the client could lose the answer.
+    /// Closes our direction and reads on for a moment.
     async fn linger(&mut self) {
-        let limits = &self.context.settings.limits;
-        let deadline = Instant::now() + limits.linger_time;
-        let mut room = limits.unread_bytes_max;
-        let ended = poll_fn(|cx| match Pin::new(&mut self.io).poll_shutdown(cx) {
-            Poll::Ready(ended) => Poll::Ready(ended.is_ok()),
-            // Over TLS the end has to be written.
-            Poll::Pending => self.timer.poll(cx, deadline).map(|()| false),
-        });
-        if !ended.await || self.eof {
-            return;
-        }
-        poll_fn(|cx| {
-            loop {
-                self.read.clear();
-                match self.poll_fill(cx, READ_BYTES) {
-                    Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(()),
-                    Poll::Ready(Ok(read)) => match room.checked_sub(read as u64) {
-                        Some(left) => room = left,
-                        None => {
-                            self.context.metrics.unread_closed.add(1);
-                            return Poll::Ready(());
-                        }
-                    },
-                    Poll::Pending => return self.timer.poll(cx, deadline),
-                }
-            }
-        })
-        .await;
+        let ConnectionContext { settings, metrics, .. } = self.context;
+        linger(&mut self.io, self.eof, &mut self.timer, &settings.limits, metrics).await;
     }
 }

@@ -10,10 +10,10 @@ use larder_http::body::Body;
 use larder_http::message::{ResponseHead, write_http1_fields};
 use larder_http::time::Clock;
 
-use super::outbox::Outbox;
 use crate::content::Source;
 use crate::date;
 use crate::error::Refusal;
+use crate::outbox::Outbox;
 
 /// How the end of a response's content is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

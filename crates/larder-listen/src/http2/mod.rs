@@ -1,173 +1,130 @@
-//! The server side of HTTP/2 (RFC 9113), on the `h2` crate.
+//! The server side of HTTP/2 on one connection (RFC 9113).
 //!
-//! In: a connection whose client began with the preface. Out: one task per stream, each a call of the service. This
-//! file owns the connection: it accepts streams, closes it when it is idle, when the drain starts, or when the client
-//! resets more streams than it lets finish. `h2` itself bounds what a frame, a header list, a run of CONTINUATION, of
-//! empty DATA or of protocol errors may cost; its limits are set here, none is left to its default unseen.
-//! Deliberately absent: server push, extended CONNECT, priorities.
+//! In: a connection, with the bytes that were read from it to detect the protocol. Out: calls of the service, and their answers in frames. One task owns a
+//! connection with all of its streams, and calls are polled inside it. A call that is answered at its first poll goes straight out, without a
+//! place among the streams; one that waits has a place and a waker, so that a wake costs the streams that are due and no others. A turn:
+//!
+//! ```text
+//! calls that are due -> frames that were read -> windows, ends -> DATA by priority -> write once -> read once
+//!        ^                                                                                         |
+//!        +----------------- until nothing moves, or the turn is used up ---------------------------+
+//! ```
+//!
+//! `receive` has what frames of the client do, `answer` how a response begins, `send` how its content is queued and counted, `ending` the ways out. What a
+//! client may cost is bounded in `budget` and by the constants here; a stream's errors reset it, and errors of the connection end all.
+//! Deliberately absent: server push, extended CONNECT, and the priorities of RFC 7540.
 
-mod content;
-mod head;
+mod answer;
+mod budget;
+mod connection;
+mod ending;
+mod flow;
+mod frame;
 pub(crate) mod hpack;
-mod prefixed;
+mod incoming_content;
+mod outgoing;
+mod priority;
+mod receive;
+mod request_head;
+mod schedule;
+mod send;
+mod settings;
 mod stream;
+mod wakers;
 
-use std::future::poll_fn;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::task::{Poll, ready};
-use std::time::Duration;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::pin;
+use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
-use h2::Reason;
-use h2::server::{Builder, SendResponse};
-use tokio::time::{Instant, timeout};
+use tokio::io::AsyncReadExt as _;
 
 use crate::byte_stream::ByteStream;
 use crate::context::ConnectionContext;
+use crate::detect::{READ_BYTES, ReadAhead};
 use crate::drain::Membership;
 use crate::service::Service;
-use crate::settings::Limits;
-use crate::timer::Timer;
-use prefixed::Prefixed;
+use connection::{CONTROL_UNWRITTEN_MAX, ConnectionEnd, Http2Connection, TurnCount, UNWRITTEN_MAX};
+use frame::ErrorCode;
 
-/// Unread content per stream and per connection: a few round trips of an ordinary line.
-const STREAM_WINDOW: u32 = 256 * 1024;
-const CONNECTION_WINDOW: u32 = 1024 * 1024;
-/// Response content waiting inside `h2`, per stream. 128 streams of it bound what a client that stops reading pins.
-const SEND_BUFFER: usize = 64 * 1024;
-/// Streams that were reset and whose late frames are still tolerated.
-const RESET_STREAMS_KEPT: usize = 50;
-/// Streams reset before they were even accepted, and resets that the client's errors force on us, before it is told
-/// to calm down.
-const PENDING_RESETS_MAX: usize = 20;
-const ERROR_RESETS_MAX: usize = 200;
-/// How long a connection that was told to go away may take to do so, once no stream is open.
-const GOODBYE: Duration = Duration::from_secs(5);
-
-/// What the streams of one connection count together.
-#[derive(Debug, Default)]
-struct Streams {
-    open: AtomicUsize,
-    finished: AtomicU64,
-    reset: AtomicU64,
-}
-
-/// Serves `io` to its end; `ahead` is what was read from it already.
+/// What the read buffer grows by where a read has filled it.
+const READ_CONTENT_BYTES: usize = 32 * 1024;
+/// Serves a connection whose client speaks HTTP/2, until it closes.
 pub(crate) async fn serve<T: ByteStream, S: Service>(
-    io: T,
-    ahead: Bytes,
+    stream: ReadAhead<T>,
     context: &ConnectionContext<S>,
     drain: &mut Membership,
 ) {
-    let limits = &context.settings.limits;
-    let io = Prefixed::new(ahead, io, context.metrics.clone());
-    let handshake = builder(limits).handshake::<_, Bytes>(io);
-    let Ok(Ok(mut connection)) = timeout(limits.head_time, handshake).await else {
-        return context.metrics.http2_errors.add(1);
-    };
-    let streams = Arc::new(Streams::default());
-    let mut timer = Timer::default();
-    let mut idle_since = None;
-    let mut is_leaving = false;
-    loop {
-        let accepted = poll_fn(|cx| {
-            loop {
-                match connection.poll_accept(cx) {
-                    Poll::Ready(Some(Ok(accepted))) => {
-                        idle_since = None;
-                        return Poll::Ready(Some(accepted));
-                    }
-                    Poll::Ready(Some(Err(error))) => {
-                        if !error.is_io() {
-                            context.metrics.http2_errors.add(1);
-                        }
-                        return Poll::Ready(None);
-                    }
-                    Poll::Ready(None) => return Poll::Ready(None),
-                    Poll::Pending => {}
-                }
-                if !is_leaving && streams.is_flooded(limits.resets_max) {
-                    context.metrics.resets.add(1);
-                    connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
-                    is_leaving = true;
-                    continue;
-                }
-                if !is_leaving && drain.poll_draining(cx).is_ready() {
-                    connection.graceful_shutdown();
-                    is_leaving = true;
-                    continue;
-                }
-                // While streams are open the timer only makes sure that their end is noticed.
-                let is_idle = streams.open.load(Ordering::Relaxed) == 0;
-                let wait = if is_leaving { GOODBYE } else { limits.keep_alive_idle };
-                let since = match idle_since {
-                    Some(since) if is_idle => since,
-                    _ => Instant::now(),
-                };
-                idle_since = is_idle.then_some(since);
-                ready!(timer.poll(cx, since + wait));
-                if idle_since.is_none_or(|since| since.elapsed() < wait) {
-                    continue;
-                }
-                if is_leaving {
-                    return Poll::Ready(None);
-                }
-                context.metrics.idle_closed.add(1);
-                connection.graceful_shutdown();
-                is_leaving = true;
-                idle_since = None;
+    let mut connection = Box::new(Http2Connection::new(stream, context, drain));
+    let end = poll_fn(|cx| connection.poll_serve(cx)).await;
+    connection.end(end).await;
+}
+
+impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
+    /// Takes turns until the connection is to end.
+    fn poll_serve(&mut self, cx: &mut Context<'_>) -> Poll<ConnectionEnd> {
+        self.wakers.register(cx.waker());
+        let mut turn = TurnCount::default();
+        loop {
+            let moved = self.drive_due().and_then(|()| self.take_frames(cx, &mut turn));
+            if let Err(code) = moved {
+                return Poll::Ready(ConnectionEnd::Error(code));
             }
-        })
-        .await;
-        let Some((request, respond)) = accepted else {
-            return;
-        };
-        streams.open.fetch_add(1, Ordering::Relaxed);
-        context.metrics.requests_http2.add(1);
-        tokio::spawn(Box::pin(run_stream(request, respond, context.clone(), Open(streams.clone()))));
+            self.settle();
+            self.queue_content(&mut turn);
+            let Ok(is_written) = self.write(cx) else {
+                return Poll::Ready(ConnectionEnd::Gone);
+            };
+            if turn.is_used_up() {
+                // Others have their turn, and this one comes again.
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            // What was read before may wait for the room that is there now.
+            if is_written && (!self.schedule.is_empty() || self.has_whole_frame()) {
+                continue;
+            }
+            if !self.may_read() {
+                break;
+            }
+            match self.poll_fill(cx) {
+                Poll::Ready(Ok(1..)) => {}
+                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(ConnectionEnd::Gone),
+                Poll::Pending => break,
+            }
+        }
+        self.poll_waiting(cx)
     }
-}
 
-async fn run_stream<S: Service>(
-    request: http::Request<h2::RecvStream>,
-    respond: SendResponse<Bytes>,
-    context: ConnectionContext<S>,
-    open: Open,
-) {
-    let streams = &open.0;
-    match stream::serve(request, respond, &context).await {
-        stream::End::Finished => streams.finished.fetch_add(1, Ordering::Relaxed),
-        stream::End::Reset => streams.reset.fetch_add(1, Ordering::Relaxed),
-    };
-}
-
-fn builder(limits: &Limits) -> Builder {
-    let mut builder = Builder::new();
-    builder
-        .initial_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
-        .max_concurrent_streams(limits.streams_max)
-        .max_header_list_size(u32::try_from(limits.head_bytes_max).unwrap_or(u32::MAX))
-        .max_send_buffer_size(SEND_BUFFER)
-        .max_concurrent_reset_streams(RESET_STREAMS_KEPT)
-        .max_pending_accept_reset_streams(PENDING_RESETS_MAX)
-        .max_local_error_reset_streams(Some(ERROR_RESETS_MAX));
-    builder
-}
-
-impl Streams {
-    fn is_flooded(&self, resets_max: u64) -> bool {
-        let finished = self.finished.load(Ordering::Relaxed);
-        self.reset.load(Ordering::Relaxed) > finished.saturating_add(resets_max)
+    /// Whether more may be read. Answers have to be written first where many wait.
+    fn may_read(&self) -> bool {
+        !self.is_at_end
+            && self.out.queued_bytes() <= UNWRITTEN_MAX
+            && self.control_bytes <= CONTROL_UNWRITTEN_MAX
     }
-}
 
-/// Counts a stream as open until dropped.
-struct Open(Arc<Streams>);
+    /// Reads once into the buffer; 0 is the end.
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let at_least = if self.may_have_more { READ_CONTENT_BYTES } else { READ_BYTES };
+        let at_least = at_least.max(self.missing_bytes());
+        if !self.read.try_reclaim(at_least) && self.read.capacity() - self.read.len() < at_least.min(512) {
+            self.read.reserve(at_least);
+        }
+        let room = self.read.capacity() - self.read.len();
+        let read = ready!(pin!(self.io.read_buf(&mut self.read)).poll(cx))?;
+        self.may_have_more = read == room;
+        self.is_at_end |= read == 0;
+        self.context.metrics.bytes_in.add(read as u64);
+        Poll::Ready(Ok(read))
+    }
 
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    /// Polls the streams whose wakers have fired.
+    fn drive_due(&mut self) -> Result<(), ErrorCode> {
+        let mut due = std::mem::take(&mut self.due);
+        self.wakers.take_due(&mut due);
+        let driven = due.drain(..).try_for_each(|place| self.drive(place));
+        due.clear();
+        self.due = due;
+        driven
     }
 }

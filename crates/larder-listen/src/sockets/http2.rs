@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::sockets::support::{Listening, eventually, soon};
-use crate::{Limits, Settings};
+use crate::{Limits, Refusal, Settings};
 use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
 use h2::{Reason, SendStream};
@@ -132,7 +132,6 @@ async fn a_request_that_http1_would_refuse_is_refused() {
         (request("GET", "http://u@a/", &[]), 400),
         (request("TRACE", "http://a/", &[]), 501),
         (request("GET", "http://a/", &[("expect", "x")]), 417),
-        (request("GET", "http://a/", &[("x", " y")]), 400),
         (request("GET", &format!("http://a/{}", "x".repeat(9000)), &[]), 414),
         (request("GET", "http://a/", &[("x", &"y".repeat(17_000))]), 431),
         (request("GET", "http://a/", &[("cookie", "a"); 101]), 431),
@@ -145,6 +144,15 @@ async fn a_request_that_http1_would_refuse_is_refused() {
         );
         assert!(listener.lines().is_empty());
     }
+}
+
+#[tokio::test]
+async fn a_malformed_request_is_reset_and_told() {
+    let listener = Listening::open();
+    let error = fetch(&listener, request("GET", "http://a/", &[("x", " y")])).await.unwrap_err();
+    assert_eq!(error.reason(), Some(Reason::PROTOCOL_ERROR));
+    assert!(listener.lines().is_empty());
+    assert_eq!(listener.metrics.refused(Refusal::FieldLine), 1);
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ mod accept;
 mod exchanges;
 mod heads;
 mod http2;
+mod http2_frames;
 mod refusals;
 mod support;
 mod tls;

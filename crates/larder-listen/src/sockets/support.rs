@@ -117,6 +117,16 @@ impl TestService {
                 }
                 text("final")
             }
+            "/one-piece" => with_status(200, Bytes::from(vec![b'x'; 50_000]).into()),
+            "/long-head" => {
+                let mut response = text("long");
+                for n in 0..40 {
+                    let name = HeaderName::try_from(format!("x-long-{n}")).unwrap();
+                    // Octets that Huffman's code makes no shorter.
+                    response.head.fields.insert(name, HeaderValue::try_from("~^{}".repeat(250)).unwrap());
+                }
+                response
+            }
             "/stored" => {
                 let mut map = HeaderMap::new();
                 map.insert("x-stored", HeaderValue::from_static("1"));

@@ -21,6 +21,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use larder_http::body::{Body, Pieces};
+use larder_http::field_block::FieldBlock;
 use larder_http::message::{PreparedFields, SharedFields};
 
 use super::sendable::Sendable;
@@ -61,6 +62,8 @@ pub enum Held {
 pub struct HotHandle {
     stored: Arc<StoredResponse>,
     sendable: OnceLock<Sendable>,
+    /// Its fields as HTTP/2 sends them, once it was sent so.
+    block: OnceLock<FieldBlock>,
     /// Both levels of it.
     key: Box<[u8]>,
 }
@@ -130,6 +133,10 @@ impl Pieces for HotHandle {
 impl SharedFields for HotHandle {
     fn prepared(&self) -> &PreparedFields {
         &self.stored.head.fields
+    }
+
+    fn block(&self) -> Option<&FieldBlock> {
+        Some(self.block.get_or_init(|| FieldBlock::new(&self.stored.head.fields.map)))
     }
 }
 
@@ -259,7 +266,7 @@ impl HotCache {
             slot.hits = 0;
             slot.handle = (others + bytes_of(stored) <= bytes_max).then(|| {
                 let (stored, key) = (Arc::clone(stored), key.bytes().into());
-                Arc::new(HotHandle { stored, sendable: OnceLock::new(), key })
+                Arc::new(HotHandle { stored, sendable: OnceLock::new(), block: OnceLock::new(), key })
             });
         }
         slot.handle.clone().filter(|handle| *handle.key == *key.bytes())

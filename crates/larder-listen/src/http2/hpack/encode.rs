@@ -18,6 +18,8 @@ use super::decode::TABLE_BYTES_DEFAULT;
 const SETS: usize = 64;
 /// A larger entry would push out too many others.
 const ENTRY_SHARE: usize = 4;
+/// A longer text is copied once more.
+const SHORT_TEXT: usize = 128;
 const INDEXED: u8 = 0x80;
 const INSERTED: u8 = 0x40;
 const SIZE_UPDATE: u8 = 0x20;
@@ -195,6 +197,42 @@ impl Block<'_> {
             size: written.size,
             keeping: written.keeping,
         });
+    }
+
+    /// A field that changes too often for a table, written by `write`.
+    pub fn passing(&mut self, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
+        self.passing_name(name);
+        let start = self.out.len();
+        write(self.out);
+        let mut text = [0; SHORT_TEXT];
+        let length = self.out.len() - start;
+        match (text.get_mut(..length), self.out.get(start..)) {
+            (Some(text), Some(written)) => {
+                text.copy_from_slice(written);
+                self.out.truncate(start);
+                string::write(text, self.out);
+            }
+            _ => {
+                let text = self.out.split_off(start);
+                string::write(&text, self.out);
+            }
+        }
+    }
+
+    /// The same of a number.
+    pub fn number(&mut self, name: &str, number: u64) {
+        self.passing_name(name);
+        string::write(itoa::Buffer::new().format(number).as_bytes(), self.out);
+    }
+
+    fn passing_name(&mut self, name: &str) {
+        match HPACK.find_name(name) {
+            Some(index) => integer::write(index, 4, 0, self.out),
+            None => {
+                self.out.push(0);
+                string::write(name.as_bytes(), self.out);
+            }
+        }
     }
 
     #[inline]

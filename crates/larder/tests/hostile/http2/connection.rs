@@ -30,7 +30,7 @@ fn misplaced() -> Vec<Case> {
         goaway("CONTINUATION without HEADERS", &[frame(CONTINUATION, END_HEADERS, STREAM, &head)]),
         goaway(
             "CONTINUATION behind a whole head",
-            &[get("/", &[]), frame(CONTINUATION, END_HEADERS, STREAM, b"\0\x01x\x01y")],
+            &[post(&[], &[]), frame(CONTINUATION, END_HEADERS, STREAM, b"\0\x01x\x01y")],
         ),
         goaway(
             "CONTINUATION of another stream",
@@ -69,26 +69,26 @@ fn misshapen() -> Vec<Case> {
     vec![
         shaped("a frame larger than agreed", FRAME_SIZE_ERROR, lying_frame(16_385, DATA, 0, STREAM, b"")),
         shaped("a frame of 16 MB", FRAME_SIZE_ERROR, lying_frame(0xff_ffff, HEADERS, WHOLE, STREAM, b"")),
-        shaped("SETTINGS of 5 bytes", PROTOCOL_ERROR, frame(SETTINGS, 0, 0, &[0; 5])),
+        shaped("SETTINGS of 5 bytes", FRAME_SIZE_ERROR, frame(SETTINGS, 0, 0, &[0; 5])),
         shaped(
             "an acknowledgement with settings",
-            PROTOCOL_ERROR,
+            FRAME_SIZE_ERROR,
             frame(SETTINGS, ACK, 0, &[0, 1, 0, 0, 0, 0]),
         ),
-        shaped("PING of 7 bytes", PROTOCOL_ERROR, frame(PING, 0, 0, &[0; 7])),
+        shaped("PING of 7 bytes", FRAME_SIZE_ERROR, frame(PING, 0, 0, &[0; 7])),
         shaped(
             "RST_STREAM of 3 bytes",
-            PROTOCOL_ERROR,
+            FRAME_SIZE_ERROR,
             [post(&[], &[]), frame(RST_STREAM, 0, STREAM, &[0; 3])].concat(),
         ),
-        shaped("WINDOW_UPDATE of 3 bytes", PROTOCOL_ERROR, frame(WINDOW_UPDATE, 0, 0, &[0; 3])),
-        shaped("PRIORITY of 4 bytes", PROTOCOL_ERROR, frame(PRIORITY, 0, STREAM, &[0; 4])),
-        shaped("GOAWAY of 7 bytes", PROTOCOL_ERROR, frame(GOAWAY, 0, 0, &[0; 7])),
+        shaped("WINDOW_UPDATE of 3 bytes", FRAME_SIZE_ERROR, frame(WINDOW_UPDATE, 0, 0, &[0; 3])),
+        shaped("PRIORITY of 4 bytes", FRAME_SIZE_ERROR, frame(PRIORITY, 0, STREAM, &[0; 4])),
+        shaped("GOAWAY of 7 bytes", FRAME_SIZE_ERROR, frame(GOAWAY, 0, 0, &[0; 7])),
         shaped("padding longer than its HEADERS", PROTOCOL_ERROR, padded(HEADERS, b"\xffabc")),
-        shaped("HEADERS too short for its padding", PROTOCOL_ERROR, padded(HEADERS, b"")),
+        shaped("HEADERS too short for its padding", FRAME_SIZE_ERROR, padded(HEADERS, b"")),
         shaped(
             "HEADERS too short for its priority",
-            PROTOCOL_ERROR,
+            FRAME_SIZE_ERROR,
             frame(HEADERS, PRIORITY_FLAG | WHOLE, STREAM, &[0; 4]),
         ),
         shaped(
@@ -119,13 +119,13 @@ fn windows_and_settings() -> Vec<Case> {
             FLOW_CONTROL_ERROR,
             [post(&[], &[]), window_update(STREAM, MOST)].concat(),
         ),
-        Case::goaway(
+        Case::reset(
             "a window of a stream opened by 0",
             PROTOCOL_ERROR,
             [post(&[], &[]), window_update(STREAM, 0)].concat(),
         ),
         Case::goaway("ENABLE_PUSH of 2", PROTOCOL_ERROR, setting(2, 2)),
-        Case::goaway("INITIAL_WINDOW_SIZE beyond 2^31", PROTOCOL_ERROR, setting(4, MOST + 1)),
+        Case::goaway("INITIAL_WINDOW_SIZE beyond 2^31", FLOW_CONTROL_ERROR, setting(4, MOST + 1)),
         Case::goaway("MAX_FRAME_SIZE of 1", PROTOCOL_ERROR, setting(5, 1)),
         Case::goaway("MAX_FRAME_SIZE of 16 MB", PROTOCOL_ERROR, setting(5, 1 << 24)),
         Case::goaway(

@@ -16,6 +16,7 @@ pub const PUSH_PROMISE: u8 = 5;
 pub const PING: u8 = 6;
 pub const GOAWAY: u8 = 7;
 pub const WINDOW_UPDATE: u8 = 8;
+pub const PRIORITY_UPDATE: u8 = 16;
 pub const CONTINUATION: u8 = 9;
 
 pub const ACK: u8 = 0x1;
@@ -33,6 +34,7 @@ pub const STREAM_CLOSED: u32 = 5;
 pub const FRAME_SIZE_ERROR: u32 = 6;
 pub const REFUSED_STREAM: u32 = 7;
 pub const CANCEL: u32 = 8;
+pub const COMPRESSION_ERROR: u32 = 9;
 pub const ENHANCE_YOUR_CALM: u32 = 11;
 
 /// The stream on which cases play.

@@ -15,7 +15,7 @@ use crate::byte_stream::ByteStream;
 use crate::content::{Filed, Piece};
 
 /// How many pieces one system call is given.
-pub(super) const SLICES_MAX: usize = 64;
+pub(crate) const SLICES_MAX: usize = 64;
 /// Content up to this size is copied: it lies behind its head then, one `send` takes both, and the body is let go of before
 /// anything waits.
 const COPIED_BYTES_MAX: usize = 1024;
@@ -29,7 +29,7 @@ const AHEAD_OF_BYTES_MAX: usize = 64 * 1024;
 const SCRATCH_KEPT: usize = 16 * 1024;
 
 #[derive(Default)]
-pub(super) struct Outbox {
+pub(crate) struct Outbox {
     scratch: Vec<u8>,
     queue: VecDeque<Segment>,
     /// How much of the front segment is written.
@@ -39,12 +39,12 @@ pub(super) struct Outbox {
 
 /// What the kernel took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Written {
-    pub(super) bytes: usize,
+pub(crate) struct Written {
+    pub(crate) bytes: usize,
     /// Of them, without heads and framing.
-    pub(super) content: usize,
+    pub(crate) content: usize,
     /// Of them, from a file.
-    pub(super) from_file: usize,
+    pub(crate) from_file: usize,
 }
 
 enum Segment {
@@ -60,7 +60,7 @@ enum Segment {
 
 impl Outbox {
     /// Appends what `write` writes: a head, or the framing around content.
-    pub(super) fn inline(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn inline(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         if self.scratch.capacity() == 0 {
             self.scratch.reserve(SCRATCH_FIRST);
         }
@@ -75,7 +75,7 @@ impl Outbox {
     }
 
     /// Appends content.
-    pub(super) fn content(&mut self, bytes: Piece) {
+    pub(crate) fn content(&mut self, bytes: Piece) {
         if bytes.is_empty() {
             return;
         }
@@ -92,30 +92,35 @@ impl Outbox {
     }
 
     /// Appends content that lies in a file.
-    pub(super) fn file(&mut self, filed: Filed) {
+    pub(crate) fn file(&mut self, filed: Filed) {
         if filed.length() > 0 {
             self.queued_bytes += filed.length();
             self.queue.push_back(Segment::File(filed));
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.queued_bytes == 0
     }
 
+    /// How much waits to be written.
+    pub(crate) fn queued_bytes(&self) -> usize {
+        self.queued_bytes
+    }
+
     /// Whether more may be queued before something is written.
-    pub(super) fn has_room(&self, bytes_max: usize) -> bool {
+    pub(crate) fn has_room(&self, bytes_max: usize) -> bool {
         self.queue.len() < SLICES_MAX && self.queued_bytes < bytes_max
     }
 
     /// Forgets what was not written.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.queue.clear();
         self.written_all();
     }
 
     /// Writes once. Not to be called while empty.
-    pub(super) fn poll_write<T: ByteStream>(
+    pub(crate) fn poll_write<T: ByteStream>(
         &mut self,
         cx: &mut Context<'_>,
         io: &mut T,
