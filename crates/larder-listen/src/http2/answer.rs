@@ -15,8 +15,8 @@ use larder_http::message::{Request, RequestHead, Response, ResponseHead};
 
 use super::connection::Http2Connection;
 use super::flow::{ReceiveWindow, STREAM_WINDOW, SendWindow};
-use super::frame::{self, CONTINUATION, DATA, END_HEADERS, END_STREAM, ErrorCode, HEADERS, WINDOW_UPDATE};
-use super::hpack::encode::Block;
+use super::frame::{DATA, END_STREAM, ErrorCode, WINDOW_UPDATE};
+use super::hpack::encode::{Block, PassingName};
 use super::incoming_content::{IncomingContent, Wanted};
 use super::outgoing::OutgoingContent;
 use super::request_head::ParsedRequest;
@@ -31,6 +31,7 @@ use crate::timer::Pace;
 
 impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
     /// Hands a request to the service.
+    #[inline]
     pub(super) fn call(
         &mut self,
         cx: &mut Context<'_>,
@@ -53,7 +54,7 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
         };
         let priority = self.take_announced_priority(id).or(priority).unwrap_or_default();
         let is_head = head.method == Method::HEAD;
-        let window = SendWindow::new(self.client.initial_window);
+        let window = SendWindow::new(self.queue.client.initial_window);
         let facts = StreamFacts { id, is_head, has_ended, window, priority, head_bytes };
         let mut interims = self.interims.take().unwrap_or_default();
         interims.begin(limits.interims_max);
@@ -134,7 +135,7 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
         stream.receive_window.taken(wanted.taken);
         let id = stream.facts.id;
         if let Some(by) = stream.receive_window.update() {
-            self.queue_control((WINDOW_UPDATE, 0, id), &by.to_be_bytes());
+            self.queue.control((WINDOW_UPDATE, 0, id), &by.to_be_bytes());
         }
         wanted
     }
@@ -174,6 +175,7 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
     }
 
     /// Queues the head of an answer, and its content where that goes without waiting: then nothing is left to do.
+    #[inline]
     fn begin(
         &mut self,
         mut facts: StreamFacts,
@@ -208,9 +210,11 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
         let cx = &mut Context::from_waker(std::task::Waker::noop());
         if is_here && self.schedule.is_empty() && content.poll_ready(cx).is_ready() {
             let bytes = content.ready_bytes();
-            let fits = bytes <= self.frame_room(&facts) && content.ends_with_next() && self.has_room();
+            let fits =
+                bytes <= self.queue.data_room(&facts) && content.ends_with_next() && self.queue.has_room();
             if fits {
-                self.queue_data(&mut facts, &mut content);
+                self.queue.data(&mut facts, &mut content);
+                self.budget.content(bytes);
                 self.finish(facts, bytes as u64, report);
                 return None;
             }
@@ -230,7 +234,7 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
     /// Queues the head of an answer.
     fn queue_head(&mut self, id: u32, head: &ResponseHead, length: Option<u64>, ends: bool) {
         let clock = &self.context.settings.clock;
-        self.queue_block(id, ends, |block| {
+        self.queue.block(id, ends, |block| {
             block.status(head.status);
             if let Some(stored) = &head.stored {
                 match stored.block() {
@@ -240,51 +244,20 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
             }
             each(block, &head.fields);
             if let Some(seconds) = head.age {
-                block.number("age", seconds);
+                block.number(&AGE, seconds);
             }
             if let Some(status) = &head.cache_status {
-                block.passing("cache-status", |text| status.write(text));
+                block.passing(&CACHE_STATUS_NAME, |text| status.write(text));
             }
             if let Some(site) = &head.site {
                 let missing = site.map.iter().filter(|(name, _)| head.field(name).is_none());
                 missing.for_each(|(name, value)| block.field(name, value));
             }
             if let Some(length) = length {
-                block.number("content-length", length);
+                block.number(&CONTENT_LENGTH_NAME, length);
             }
             if !head.has_date() {
-                block.passing("date", |text| text.extend_from_slice(&date::text(clock)));
-            }
-        });
-    }
-
-    /// Queues a field block, in as many frames as its client's limit asks for.
-    pub(super) fn queue_block(&mut self, id: u32, ends: bool, write: impl FnOnce(&mut Block<'_>)) {
-        let payload_max = self.client.payload_max;
-        let encoder = &mut self.encoder;
-        let flags = if ends { END_STREAM } else { 0 };
-        self.out.inline(|out| {
-            let start = out.len();
-            out.extend_from_slice(&[0; frame::HEAD_BYTES]);
-            write(&mut encoder.begin(out));
-            let length = out.len() - start - frame::HEAD_BYTES;
-            let whole = if length <= payload_max { END_HEADERS } else { 0 };
-            let first = frame::FrameHead {
-                length: length.min(payload_max),
-                kind: HEADERS,
-                flags: flags | whole,
-                stream: id,
-            };
-            if let Some(place) = out.get_mut(start..start + frame::HEAD_BYTES) {
-                place.copy_from_slice(&first.octets());
-            }
-            if length > payload_max {
-                let rest = out.split_off(start + frame::HEAD_BYTES + payload_max);
-                let mut pieces = rest.chunks(payload_max).peekable();
-                while let Some(piece) = pieces.next() {
-                    let flags = if pieces.peek().is_none() { END_HEADERS } else { 0 };
-                    frame::write(out, (CONTINUATION, flags, id), piece);
-                }
+                block.passing(&DATE, |text| text.extend_from_slice(&date::text(clock)));
             }
         });
     }
@@ -315,7 +288,7 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
     fn queue_interim(&mut self, id: u32, status: StatusCode, fields: &HeaderMap) {
         if status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS {
             self.context.metrics.interims.add(1);
-            self.queue_block(id, false, |block| {
+            self.queue.block(id, false, |block| {
                 block.status(status);
                 each(block, fields);
             });
@@ -334,7 +307,7 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
 
     /// Answers a request that is none.
     pub(super) fn refuse(&mut self, id: u32, has_ended: bool, refusal: Refusal) {
-        self.queue_refusal(id, SendWindow::new(self.client.initial_window), refusal);
+        self.queue_refusal(id, SendWindow::new(self.queue.client.initial_window), refusal);
         self.note_over(id, has_ended);
         if !has_ended {
             self.unended.push(id);
@@ -347,20 +320,20 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
         context.service.refused(refusal, Some(context.peer.clone()));
         let text = refusal.text();
         // Where the client takes no content, the status has to do.
-        let has_text = text.len() <= window.room().min(self.send_window.room());
-        self.queue_block(id, !has_text, |block| {
+        let has_text = text.len() <= window.room().min(self.queue.window.room());
+        self.queue.block(id, !has_text, |block| {
             block.status(refusal.status());
             block.field(&CONTENT_TYPE, &HeaderValue::from_static("text/plain; charset=utf-8"));
             block.field(&CACHE_CONTROL, &HeaderValue::from_static("no-store"));
             if has_text {
-                block.number("content-length", text.len() as u64);
+                block.number(&CONTENT_LENGTH_NAME, text.len() as u64);
             }
             block.field(&CACHE_STATUS, &refusal.cache_status());
-            block.passing("date", |text| text.extend_from_slice(&date::text(&context.settings.clock)));
+            block.passing(&DATE, |text| text.extend_from_slice(&date::text(&context.settings.clock)));
         });
         if has_text {
-            self.send_window.sent(text.len());
-            self.out.inline(|out| frame::write(out, (DATA, END_STREAM, id), text.as_bytes()));
+            self.queue.window.sent(text.len());
+            self.queue.frame((DATA, END_STREAM, id), text.as_bytes());
         }
         self.budget.finished();
     }
@@ -388,6 +361,10 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
 }
 
 const PRIORITY: HeaderName = HeaderName::from_static("priority");
+static AGE: PassingName = PassingName::new("age");
+static CACHE_STATUS_NAME: PassingName = PassingName::new("cache-status");
+static CONTENT_LENGTH_NAME: PassingName = PassingName::new("content-length");
+static DATE: PassingName = PassingName::new("date");
 
 fn each(block: &mut Block<'_>, fields: &HeaderMap) {
     fields.iter().for_each(|(name, value)| block.field(name, value));

@@ -9,14 +9,13 @@ use bytes::BytesMut;
 use tokio::time::Instant;
 
 use super::budget::Budget;
-use super::flow::{CONNECTION_WINDOW, ReceiveWindow, SendWindow, WINDOW_DEFAULT};
+use super::flow::{CONNECTION_WINDOW, ReceiveWindow};
 use super::frame::ErrorCode;
+use super::frame_queue::FrameQueue;
 use super::hpack::decode::{Decoder, TABLE_BYTES_DEFAULT};
-use super::hpack::encode::Encoder;
 use super::priority::Priority;
 use super::request_head::KnownHost;
 use super::schedule::Schedule;
-use super::settings::{self, ClientSettings};
 use super::stream::StreamList;
 use super::wakers::StreamWakers;
 use crate::byte_stream::ByteStream;
@@ -24,17 +23,12 @@ use crate::context::ConnectionContext;
 use crate::delivery::Report;
 use crate::detect::ReadAhead;
 use crate::drain::Membership;
-use crate::outbox::Outbox;
 use crate::service::{Interims, Service};
 use crate::timer::{Pace, Timer};
 
 /// Requests, and bytes, that one turn takes before other connections of the worker have theirs.
 const TURN_REQUESTS: usize = 64;
 const TURN_BYTES: usize = 256 * 1024;
-/// With so much waiting to be written, nothing more is read: an answer's head costs memory too.
-pub(super) const UNWRITTEN_MAX: usize = 256 * 1024;
-/// The same for acknowledgements and resets alone, which cost their sender nothing.
-pub(super) const CONTROL_UNWRITTEN_MAX: usize = 16 * 1024;
 
 /// What the PING says that goes with the first GOAWAY.
 pub(super) const LEAVING_PING: [u8; 8] = *b"larder\0\0";
@@ -137,7 +131,6 @@ pub(super) struct Http2Connection<'a, T, S: Service> {
     pub(super) partial_since: Option<Instant>,
     pub(super) decoder: Decoder,
     pub(super) known_host: KnownHost,
-    pub(super) client: ClientSettings,
     pub(super) has_settings: bool,
     /// The client has acknowledged ours.
     pub(super) is_acknowledged: bool,
@@ -153,16 +146,11 @@ pub(super) struct Http2Connection<'a, T, S: Service> {
     /// Kept for the next request.
     pub(super) interims: Option<Interims>,
 
-    pub(super) out: Outbox,
-    pub(super) encoder: Encoder,
+    pub(super) queue: FrameQueue,
     pub(super) schedule: Schedule,
-    pub(super) send_window: SendWindow,
     pub(super) receive_window: ReceiveWindow,
-    /// Bytes written in all.
-    pub(super) written: u64,
     /// Queued content that is to be counted when it is written.
     pub(super) portions: VecDeque<Portion<'a, S>>,
-    pub(super) control_bytes: usize,
     /// The limit on a client that takes nothing.
     pub(super) pace: Option<Pace>,
 
@@ -182,8 +170,6 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
     ) -> Self {
         let ReadAhead { io, read, may_have_more, head_since, timer } = stream;
         let limits = &context.settings.limits;
-        let mut out = Outbox::default();
-        out.inline(|out| settings::write_own(out, limits));
         Self {
             io,
             context,
@@ -197,7 +183,6 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
             partial_since: head_since,
             decoder: Decoder::new(TABLE_BYTES_DEFAULT),
             known_host: None,
-            client: ClientSettings::default(),
             has_settings: false,
             is_acknowledged: false,
             budget: Budget::new(limits.resets_max),
@@ -207,14 +192,10 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
             unended: Vec::new(),
             priorities: VecDeque::new(),
             interims: None,
-            out,
-            encoder: Encoder::default(),
+            queue: FrameQueue::new(limits),
             schedule: Schedule::default(),
-            send_window: SendWindow::new(WINDOW_DEFAULT),
             receive_window: ReceiveWindow::new(CONNECTION_WINDOW),
-            written: 0,
             portions: VecDeque::new(),
-            control_bytes: 0,
             pace: None,
             leaving: Leaving::No,
             is_client_leaving: false,

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use tokio::time::Instant;
 
 use super::connection::{ConnectionEnd, Http2Connection, LEAVING_PING, Leaving, Reading};
-use super::frame::{self, ErrorCode, GOAWAY, PING};
+use super::frame::{ErrorCode, GOAWAY, PING};
 use crate::byte_stream::ByteStream;
 use crate::context::ConnectionContext;
 use crate::detect::READ_BYTES;
@@ -27,7 +27,7 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
     /// What there is to wait for beside bytes and calls: limits of time, the drain, the end of the last stream.
     pub(super) fn poll_waiting(&mut self, cx: &mut Context<'_>) -> Poll<ConnectionEnd> {
         let limits = &self.context.settings.limits;
-        if !self.out.is_empty() {
+        if !self.queue.is_empty() {
             let pace = self
                 .pace
                 .get_or_insert_with(|| Pace::new(limits.write_idle, limits.rate_window, limits.rate_min));
@@ -59,7 +59,7 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
             self.idle_since = None;
         } else if self.is_client_leaving || matches!(self.leaving, Leaving::Final) {
             self.say_last();
-            if self.out.is_empty() {
+            if self.queue.is_empty() {
                 return Poll::Ready(ConnectionEnd::Done);
             }
         } else if let Leaving::No = self.leaving {
@@ -97,14 +97,14 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
     fn goaway(&mut self, last: u32, code: ErrorCode) {
         let [a, b, c, d] = last.to_be_bytes();
         let [e, f, g, h] = (code as u32).to_be_bytes();
-        self.out.inline(|out| frame::write(out, (GOAWAY, 0, 0), &[a, b, c, d, e, f, g, h]));
+        self.queue.frame((GOAWAY, 0, 0), &[a, b, c, d, e, f, g, h]);
         self.has_news = true;
     }
 
     /// Says that it is about to leave.
     fn warn(&mut self) {
         self.goaway(ANY_STREAM, ErrorCode::NoError);
-        self.out.inline(|out| frame::write(out, (PING, 0, 0), &LEAVING_PING));
+        self.queue.frame((PING, 0, 0), &LEAVING_PING);
         self.leaving = Leaving::Warned(Instant::now());
     }
 

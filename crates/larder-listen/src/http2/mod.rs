@@ -20,6 +20,7 @@ mod connection;
 mod ending;
 mod flow;
 mod frame;
+mod frame_queue;
 pub(crate) mod hpack;
 mod incoming_content;
 mod outgoing;
@@ -44,7 +45,7 @@ use crate::context::ConnectionContext;
 use crate::detect::{READ_BYTES, ReadAhead};
 use crate::drain::Membership;
 use crate::service::Service;
-use connection::{CONTROL_UNWRITTEN_MAX, ConnectionEnd, Http2Connection, TurnCount, UNWRITTEN_MAX};
+use connection::{ConnectionEnd, Http2Connection, TurnCount};
 use frame::ErrorCode;
 
 /// What the read buffer grows by where a read has filled it.
@@ -84,7 +85,7 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
             if is_written && (!self.schedule.is_empty() || self.has_whole_frame()) {
                 continue;
             }
-            if !self.may_read() {
+            if self.queue.is_crowded() {
                 break;
             }
             match self.poll_fill(cx) {
@@ -94,13 +95,6 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
             }
         }
         self.poll_waiting(cx)
-    }
-
-    /// Whether more may be read. Answers have to be written first where many wait.
-    fn may_read(&self) -> bool {
-        !self.is_at_end
-            && self.out.queued_bytes() <= UNWRITTEN_MAX
-            && self.control_bytes <= CONTROL_UNWRITTEN_MAX
     }
 
     /// Reads once into the buffer; 0 is the end.

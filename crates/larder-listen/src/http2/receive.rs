@@ -10,10 +10,7 @@ use bytes::{Buf as _, BytesMut};
 use larder_http::body::BodyError;
 
 use super::budget::Exhausted;
-use super::connection::{
-    CONTROL_UNWRITTEN_MAX, Http2Connection, LEAVING_PING, Leaving, OpenBlock, OpenData, Reading, TurnCount,
-    UNWRITTEN_MAX,
-};
+use super::connection::{Http2Connection, LEAVING_PING, Leaving, OpenBlock, OpenData, Reading, TurnCount};
 use super::flow::WindowError;
 use super::frame::{
     self, ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, ErrorCode, FrameHead, GOAWAY, HEAD_BYTES,
@@ -22,7 +19,7 @@ use super::frame::{
 };
 use super::hpack::decode::{DecodeError, HeadLimits};
 use super::priority::Priority;
-use super::request_head::{HeadBuilder, NoRequest, TrailerBuilder};
+use super::request_head::{HeadBuilder, HeadContext, NoRequest, TrailerBuilder};
 use super::stream::{EndedBy, Stage};
 use crate::byte_stream::ByteStream;
 use crate::error::Refusal;
@@ -53,9 +50,7 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
         let mut read = std::mem::take(&mut self.read);
         let mut taken = Ok(true);
         while let Ok(true) = taken {
-            let may_go_on = !turn.is_used_up()
-                && self.control_bytes <= CONTROL_UNWRITTEN_MAX
-                && self.out.queued_bytes() <= UNWRITTEN_MAX;
+            let may_go_on = !turn.is_used_up() && !self.queue.is_crowded();
             let before = read.len();
             taken = if may_go_on { self.take_next(cx, &mut read, turn) } else { Ok(false) };
             turn.bytes += before - read.len();
@@ -286,7 +281,11 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
         let context = self.context;
         let limits = &context.settings.limits;
         let mut builder = HeadBuilder::default();
-        let (head_bytes, is_over) = self.decode(block, |field| builder.field(field, limits))?;
+        let mut known_host = self.known_host.take();
+        let head_context = &mut HeadContext { scheme: context.scheme, limits, known_host: &mut known_host };
+        let (head_bytes, is_over) = self.decode(block, |field| builder.field(field, head_context))?;
+        let request = builder.finish((is_over, ends), head_context);
+        self.known_host = known_host;
         self.budget.request();
         self.idle_since = None;
         if dependency == Some(id) {
@@ -299,11 +298,11 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
             let counter =
                 if is_crowded { &context.metrics.streams_refused } else { &context.metrics.heads_refused };
             counter.add(1);
-            self.queue_reset(id, ErrorCode::RefusedStream);
+            self.queue.reset(id, ErrorCode::RefusedStream);
             self.note_over(id, ends);
             return self.budget.reset().map_err(|exhausted| self.exhausted(exhausted));
         }
-        match builder.finish((is_over, ends), context.scheme, &mut self.known_host, limits) {
+        match request {
             Ok(parsed) => self.call(cx, parsed, (id, ends, head_bytes)),
             Err(NoRequest::Refused(refusal)) => {
                 self.refuse(id, ends, refusal);
@@ -507,12 +506,12 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
             self.spend()?;
         }
         self.has_settings = true;
-        let before = self.client.initial_window;
-        self.client.apply(payload)?;
-        if let Some(bytes) = self.client.table_bytes.take() {
-            self.encoder.set_table_size(bytes);
+        let before = self.queue.client.initial_window;
+        self.queue.client.apply(payload)?;
+        if let Some(bytes) = self.queue.client.table_bytes.take() {
+            self.queue.encoder.set_table_size(bytes);
         }
-        let by = i64::from(self.client.initial_window) - i64::from(before);
+        let by = i64::from(self.queue.client.initial_window) - i64::from(before);
         if by != 0 {
             let places: Vec<usize> = self.streams.places().collect();
             for place in places {
@@ -522,7 +521,7 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
                 self.unblock(place);
             }
         }
-        self.queue_control((SETTINGS, ACK, 0), &[]);
+        self.queue.control((SETTINGS, ACK, 0), &[]);
         Ok(())
     }
 
@@ -532,7 +531,7 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
         }
         if !head.has(ACK) {
             self.spend()?;
-            self.queue_control((PING, ACK, 0), payload);
+            self.queue.control((PING, ACK, 0), payload);
             return Ok(());
         }
         if payload == LEAVING_PING && matches!(self.leaving, Leaving::Warned(_)) {
@@ -552,7 +551,7 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
             if by == 0 {
                 return Err(ErrorCode::Protocol);
             }
-            self.send_window.open(by.into()).map_err(|WindowError| ErrorCode::FlowControl)?;
+            self.queue.window.open(by.into()).map_err(|WindowError| ErrorCode::FlowControl)?;
             let places: Vec<usize> = self.streams.places().collect();
             places.into_iter().for_each(|place| self.unblock(place));
             return Ok(());
@@ -621,13 +620,13 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
         }
         let id = stream.facts.id;
         self.drop_stream(place);
-        self.queue_reset(id, code);
+        self.queue.reset(id, code);
         self.budget.forced().map_err(|exhausted| self.exhausted(exhausted))
     }
 
     /// The same of a stream that is not open yet.
     fn force_reset(&mut self, id: u32, ends: bool, code: ErrorCode) -> Result<(), ErrorCode> {
-        self.queue_reset(id, code);
+        self.queue.reset(id, code);
         self.note_over(id, ends);
         self.budget.forced().map_err(|exhausted| self.exhausted(exhausted))
     }
@@ -651,19 +650,10 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
     /// What is told at the end of a turn: more room for content, and that a request which was answered needs no more of it.
     pub(super) fn settle(&mut self) {
         if let Some(by) = self.receive_window.update() {
-            self.queue_control((WINDOW_UPDATE, 0, 0), &by.to_be_bytes());
+            self.queue.control((WINDOW_UPDATE, 0, 0), &by.to_be_bytes());
         }
         for id in std::mem::take(&mut self.unended) {
-            self.queue_reset(id, ErrorCode::NoError);
+            self.queue.reset(id, ErrorCode::NoError);
         }
-    }
-
-    pub(super) fn queue_control(&mut self, head: (u8, u8, u32), payload: &[u8]) {
-        self.out.inline(|out| frame::write(out, head, payload));
-        self.control_bytes += HEAD_BYTES + payload.len();
-    }
-
-    pub(super) fn queue_reset(&mut self, id: u32, code: ErrorCode) {
-        self.queue_control((RST_STREAM, 0, id), &(code as u32).to_be_bytes());
     }
 }

@@ -40,33 +40,58 @@ pub(super) enum NoRequest {
 }
 
 /// The last host of a connection, and its text as it was sent: most requests name the same.
-pub(super) type KnownHost = Option<(HeaderValue, Authority)>;
+pub(super) type KnownHost = Option<(Bytes, Authority)>;
+
+/// What is known beside a block of what it may say.
+pub(super) struct HeadContext<'a> {
+    /// The connection's.
+    pub(super) scheme: Scheme,
+    pub(super) limits: &'a Limits,
+    pub(super) known_host: &'a mut KnownHost,
+}
+
+/// Which fields there are that a head has to be read for: nearly all requests have none of them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Noted {
+    host: bool,
+    length: bool,
+    expectation: bool,
+    of_connection: bool,
+}
 
 /// A head in the making.
 #[derive(Debug, Default)]
 pub(super) struct HeadBuilder {
-    method: Option<HeaderValue>,
-    scheme: Option<HeaderValue>,
-    authority: Option<HeaderValue>,
-    path: Option<HeaderValue>,
+    method: Option<Result<Method, Refusal>>,
+    /// Whether it is the connection's.
+    scheme: Option<bool>,
+    authority: Option<Result<Authority, Refusal>>,
+    path: Option<Bytes>,
     fields: HeaderMap,
     cookie: Option<HeaderValue>,
     /// More than one, joined.
     crumbs: Vec<u8>,
     has_regular: bool,
+    has: Noted,
+    priority: Option<Priority>,
     no_request: Option<NoRequest>,
 }
 
 impl HeadBuilder {
     /// Takes the next field of the block.
-    pub(super) fn field(&mut self, field: DecodedField<'_>, limits: &Limits) {
+    pub(super) fn field(&mut self, field: DecodedField<'_>, context: &mut HeadContext<'_>) {
         match field {
-            DecodedField::Known(Name::Pseudo(pseudo), value) => self.pseudo(*pseudo, value.clone()),
-            DecodedField::Field(Name::Pseudo(pseudo), value) => self.pseudo(pseudo, value),
-            DecodedField::Known(Name::Regular(name), value) => {
-                self.regular(name.clone(), value.clone(), limits);
+            DecodedField::Pseudo(pseudo, octets) => self.pseudo(pseudo, octets, context),
+            DecodedField::Known(Name::Pseudo(pseudo), value) => {
+                self.pseudo(*pseudo, value.as_bytes(), context);
             }
-            DecodedField::Field(Name::Regular(name), value) => self.regular(name, value, limits),
+            DecodedField::Field(Name::Pseudo(pseudo), value) => {
+                self.pseudo(pseudo, value.as_bytes(), context);
+            }
+            DecodedField::Known(Name::Regular(name), value) => {
+                self.regular(name.clone(), value.clone(), context.limits);
+            }
+            DecodedField::Field(Name::Regular(name), value) => self.regular(name, value, context.limits),
             DecodedField::Malformed(_) => self.fail(NoRequest::Malformed(Refusal::FieldLine)),
         }
     }
@@ -78,18 +103,27 @@ impl HeadBuilder {
         }
     }
 
-    fn pseudo(&mut self, pseudo: Pseudo, value: HeaderValue) {
-        let (place, refusal) = match pseudo {
-            Pseudo::Method => (&mut self.method, Refusal::Method),
-            Pseudo::Scheme => (&mut self.scheme, Refusal::Scheme),
-            Pseudo::Authority => (&mut self.authority, Refusal::HostCount),
-            Pseudo::Path => (&mut self.path, Refusal::Target),
-            // Extended CONNECT is not offered.
-            Pseudo::Protocol | Pseudo::Status => {
-                return self.fail(NoRequest::Malformed(Refusal::FieldLine));
+    fn pseudo(&mut self, pseudo: Pseudo, octets: &[u8], context: &mut HeadContext<'_>) {
+        let (is_first, refusal) = match pseudo {
+            Pseudo::Method => {
+                let method = match octets {
+                    b"GET" => Ok(Method::GET),
+                    octets => Method::from_bytes(octets).map_err(|_| Refusal::RequestLine),
+                };
+                (self.method.replace(method).is_none(), Refusal::Method)
             }
+            Pseudo::Scheme => {
+                let is_own = octets.eq_ignore_ascii_case(context.scheme.as_str().as_bytes());
+                (self.scheme.replace(is_own).is_none(), Refusal::Scheme)
+            }
+            Pseudo::Authority => {
+                (self.authority.replace(typed(octets, context)).is_none(), Refusal::HostCount)
+            }
+            Pseudo::Path => (self.path.replace(Bytes::copy_from_slice(octets)).is_none(), Refusal::Target),
+            // Extended CONNECT is not offered.
+            Pseudo::Protocol | Pseudo::Status => (false, Refusal::FieldLine),
         };
-        if self.has_regular || place.replace(value).is_some() {
+        if self.has_regular || !is_first {
             self.fail(NoRequest::Malformed(refusal));
         }
     }
@@ -102,8 +136,15 @@ impl HeadBuilder {
         if name.as_str().len() + value.len() > limits.field_bytes_max {
             return self.fail(NoRequest::Refused(Refusal::FieldTooLarge));
         }
-        if name == COOKIE {
-            return self.crumb(value);
+        match name {
+            COOKIE => return self.crumb(value),
+            HOST => self.has.host = true,
+            CONTENT_LENGTH => self.has.length = true,
+            EXPECT => self.has.expectation = true,
+            _ if name.as_str() == "priority" => {
+                self.priority = Some(self.priority.unwrap_or_default().with(value.as_bytes()));
+            }
+            _ => self.has.of_connection |= connection::is_connection_level(&name),
         }
         self.fields.append(name, value);
     }
@@ -121,13 +162,12 @@ impl HeadBuilder {
         self.crumbs.extend_from_slice(value.as_bytes());
     }
 
-    /// The typed head. `is_over`: the block had more than `limits` allow. `ends`: no content follows.
+    /// The typed head. `is_over`: the block had more than the limits allow. `ends`: no content follows.
+    #[inline]
     pub(super) fn finish(
-        mut self,
+        &mut self,
         (is_over, ends): (bool, bool),
-        scheme: Scheme,
-        known: &mut KnownHost,
-        limits: &Limits,
+        context: &mut HeadContext<'_>,
     ) -> Result<ParsedRequest, NoRequest> {
         match self.no_request {
             Some(NoRequest::Malformed(why)) => return Err(NoRequest::Malformed(why)),
@@ -135,44 +175,62 @@ impl HeadBuilder {
             Some(why) => return Err(why),
             None => {}
         }
+        let refused = NoRequest::Refused;
         let method = self.method()?;
-        let (Some(said), Some(path)) = (self.scheme.take(), self.path.take()) else {
+        let (Some(is_own_scheme), Some(path)) = (self.scheme, self.path.take()) else {
             return Err(NoRequest::Malformed(Refusal::RequestLine));
         };
-        let refused = NoRequest::Refused;
         if method == Method::TRACE {
             return Err(refused(Refusal::Method));
         }
-        if !said.as_bytes().eq_ignore_ascii_case(scheme.as_str().as_bytes()) {
+        if !is_own_scheme {
             return Err(refused(Refusal::Scheme));
         }
-        let target = match path.as_bytes() {
+        let target = match &path[..] {
             [] => return Err(NoRequest::Malformed(Refusal::Target)),
-            path if path.len() > limits.target_bytes_max => return Err(refused(Refusal::TargetTooLong)),
+            path if path.len() > context.limits.target_bytes_max => {
+                return Err(refused(Refusal::TargetTooLong));
+            }
             b"*" if method == Method::OPTIONS => Target::asterisk(),
-            path => Target::parse(Bytes::copy_from_slice(path)).map_err(|_| refused(Refusal::Target))?,
+            _ => Target::parse(path).map_err(|_| refused(Refusal::Target))?,
         };
-        let authority = authority(self.authority.take(), &mut self.fields, scheme, known).map_err(refused)?;
-        let length = take_length(&mut self.fields).map_err(refused)?;
+        let mut fields = std::mem::take(&mut self.fields);
+        let has = self.has;
+        let authority = match (has.host, self.authority.take()) {
+            (false, Some(authority)) => authority,
+            (_, pseudo) => authority(pseudo, &mut fields, context),
+        };
+        let authority = authority.map_err(refused)?;
+        let length = if has.length { take_length(&mut fields).map_err(refused)? } else { None };
         if ends && length.is_some_and(|length| length > 0) {
             return Err(NoRequest::Malformed(Refusal::Framing(FramingError::ContentLength)));
         }
-        let expects_continue = take_expectation(&mut self.fields).map_err(refused)?;
+        let expects_continue = has.expectation && take_expectation(&mut fields).map_err(refused)?;
         if let Some(cookie) = self.cookie.take() {
             let joined = match self.crumbs.is_empty() {
                 true => Ok(cookie),
-                false => HeaderValue::from_maybe_shared(Bytes::from(self.crumbs)),
+                false => HeaderValue::from_maybe_shared(Bytes::from(std::mem::take(&mut self.crumbs))),
             };
             if let Ok(joined) = joined {
-                self.fields.insert(COOKIE, joined);
+                fields.insert(COOKIE, joined);
             }
         }
-        let mut fields = self.fields;
-        let announced = trailers::announced(&fields).map(Box::new);
-        let options = connection::strip(&mut fields);
-        let priority = fields.get("priority").map(|field| Priority::default().with(field.as_bytes()));
-        let trailers = Wish { takes: options.te_trailers, announced };
-        let head = RequestHead { method, scheme, authority, target, version: Version::HTTP_2, fields };
+        let trailers = match has.of_connection {
+            true => {
+                let announced = trailers::announced(&fields).map(Box::new);
+                Wish { takes: connection::strip(&mut fields).te_trailers, announced }
+            }
+            false => Wish::default(),
+        };
+        let priority = self.priority;
+        let head = RequestHead {
+            method,
+            scheme: context.scheme,
+            authority,
+            target,
+            version: Version::HTTP_2,
+            fields,
+        };
         Ok(ParsedRequest { head, length, expects_continue, trailers, priority })
     }
 
@@ -180,8 +238,7 @@ impl HeadBuilder {
         let Some(method) = self.method.take() else {
             return Err(NoRequest::Malformed(Refusal::RequestLine));
         };
-        let method =
-            Method::from_bytes(method.as_bytes()).map_err(|_| NoRequest::Refused(Refusal::RequestLine))?;
+        let method = method.map_err(NoRequest::Refused)?;
         if method != Method::CONNECT {
             return Ok(method);
         }
@@ -203,17 +260,16 @@ fn is_of_http1(name: &HeaderName) -> bool {
 
 /// `:authority`, Host, or both where they agree.
 fn authority(
-    pseudo: Option<HeaderValue>,
+    pseudo: Option<Result<Authority, Refusal>>,
     fields: &mut HeaderMap,
-    scheme: Scheme,
-    known: &mut KnownHost,
+    context: &mut HeadContext<'_>,
 ) -> Result<Authority, Refusal> {
-    let pseudo = pseudo.map(|value| typed(value, scheme, known)).transpose()?;
+    let pseudo = pseudo.transpose()?;
     if !fields.contains_key(HOST) {
         return pseudo.ok_or(Refusal::HostCount);
     }
-    let mut hosts = fields.get_all(HOST).iter().cloned();
-    let host = hosts.next().map(|value| typed(value, scheme, known)).transpose()?;
+    let mut hosts = fields.get_all(HOST).iter();
+    let host = hosts.next().map(|value| typed(value.as_bytes(), context)).transpose()?;
     let is_alone = hosts.next().is_none();
     fields.remove(HOST);
     match (pseudo, host) {
@@ -223,12 +279,13 @@ fn authority(
     }
 }
 
-fn typed(value: HeaderValue, scheme: Scheme, known: &mut KnownHost) -> Result<Authority, Refusal> {
-    if let Some((_, authority)) = known.as_ref().filter(|(text, _)| *text == value) {
+fn typed(octets: &[u8], context: &mut HeadContext<'_>) -> Result<Authority, Refusal> {
+    if let Some((_, authority)) = context.known_host.as_ref().filter(|(text, _)| *text == octets) {
         return Ok(authority.clone());
     }
-    let parsed = Authority::parse(Bytes::copy_from_slice(value.as_bytes()), scheme).map_err(Refusal::Host)?;
-    *known = Some((value, parsed.clone()));
+    let text = Bytes::copy_from_slice(octets);
+    let parsed = Authority::parse(text.clone(), context.scheme).map_err(Refusal::Host)?;
+    *context.known_host = Some((text, parsed.clone()));
     Ok(parsed)
 }
 
@@ -300,6 +357,7 @@ mod tests {
 
     fn parse_with(lines: Lines<'_>, ends: bool, limits: &Limits) -> Result<ParsedRequest, NoRequest> {
         let mut builder = HeadBuilder::default();
+        let context = &mut HeadContext { scheme: Scheme::Http, limits, known_host: &mut None };
         for (name, value) in lines {
             let name = Name::parse(name.as_bytes());
             let field = match (name, HeaderValue::from_bytes(value.as_bytes())) {
@@ -307,9 +365,9 @@ mod tests {
                 (None, _) => DecodedField::Malformed(MalformedField::Name),
                 (_, Err(_)) => DecodedField::Malformed(MalformedField::Value),
             };
-            builder.field(field, limits);
+            builder.field(field, context);
         }
-        builder.finish((false, ends), Scheme::Http, &mut None, limits)
+        builder.finish((false, ends), context)
     }
 
     /// A request to `a.test` with these fields behind its pseudo fields.
@@ -377,10 +435,11 @@ mod tests {
         fails(length("+5"), Refused(Refusal::Framing(FramingError::ContentLength)));
         let lengths = [("content-length", "0"), ("content-length", "0")];
         fails(parse("POST", "/", &lengths), Refused(Refusal::Framing(FramingError::ContentLength)));
-        let over =
+        let mut over =
             HeadBuilder { no_request: Some(Refused(Refusal::FieldTooLarge)), ..HeadBuilder::default() };
-        let finished = over.finish((true, true), Scheme::Http, &mut None, &Limits::default());
-        fails(finished, Refused(Refusal::HeadTooLarge));
+        let limits = Limits::default();
+        let context = &mut HeadContext { scheme: Scheme::Http, limits: &limits, known_host: &mut None };
+        fails(over.finish((true, true), context), Refused(Refusal::HeadTooLarge));
     }
 
     #[test]

@@ -1,75 +1,28 @@
 //! Content of answers: queued by priority as windows allow, and counted when it is written.
 //!
-//! In: streams that have something to send. Out: DATA frames and ends of streams in the outbox, which takes a bound at once, so that what is urgent
-//! overtakes. A frame's content with its head is as long as a record of TLS. Where all that a client's windows leave is a few bytes, others come first.
+//! In: streams that have something to send. Out: their frames in the queue, which takes a bound at once, so that what is urgent overtakes; and reports on
+//! what was delivered. Where all that a client's windows leave is a few bytes, others come first.
 
-use std::task::{Context, Poll};
+use std::task::Context;
 
+use http::HeaderMap;
 use tokio::time::Instant;
 
 use super::connection::{Http2Connection, Portion, TurnCount, Whose};
 use super::flow::SendWindow;
-use super::frame::{DATA, END_STREAM, ErrorCode, FrameHead, HEAD_BYTES, PAYLOAD_MAX};
-use super::outgoing::{ContentEnd, OutgoingContent};
-use super::stream::{Stage, StreamFacts, StreamList};
+use super::frame::{DATA, END_STREAM, ErrorCode};
+use super::frame_queue::ClientGone;
+use super::outgoing::ContentEnd;
+use super::stream::{Stage, StreamList};
 use crate::byte_stream::ByteStream;
 use crate::delivery::Report;
-use crate::outbox::Written;
 use crate::service::Service;
 use crate::timer::{Pace, Timer};
 
-/// Content of one frame. With its head it fills a record of TLS.
-const DATA_MAX: usize = PAYLOAD_MAX - HEAD_BYTES;
-/// Content that is queued before something is written.
-const QUEUED_MAX: usize = 128 * 1024;
 /// Less than that is not worth a frame, as long as there are others to send.
 const WORTH_BYTES: usize = 1024;
 
-/// The client is gone.
-#[derive(Debug)]
-pub(super) struct ClientGone;
-
 impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
-    /// Whether content may be queued.
-    pub(super) fn has_room(&self) -> bool {
-        self.out.has_room(QUEUED_MAX)
-    }
-
-    /// How long the next frame of a stream may be.
-    pub(super) fn frame_room(&self, facts: &StreamFacts) -> usize {
-        self.send_window.room().min(facts.window.room()).min(DATA_MAX).min(self.client.payload_max)
-    }
-
-    /// Queues a frame of content, and tells how long it is, and how the content is over with it.
-    pub(super) fn queue_data(
-        &mut self,
-        facts: &mut StreamFacts,
-        content: &mut OutgoingContent,
-    ) -> (usize, Option<ContentEnd>) {
-        let piece = content.take(self.frame_room(facts));
-        let length = piece.len();
-        let end = content.take_end();
-        let flags = if matches!(end, Some(ContentEnd::Whole(None))) { END_STREAM } else { 0 };
-        let head = FrameHead { length, kind: DATA, flags, stream: facts.id };
-        self.out.inline(|out| out.extend_from_slice(&head.octets()));
-        self.out.content(piece);
-        self.send_window.sent(length);
-        facts.window.sent(length);
-        self.budget.content(length);
-        (length, end)
-    }
-
-    /// Counts an answer when all that is queued now is written.
-    pub(super) fn count_when_written(&mut self, bytes: u64, report: Report<'a, S>) {
-        let end = self.position();
-        self.portions.push_back(Portion { end, bytes, whose: Whose::Report(report) });
-    }
-
-    /// Where the outbox ends, in bytes of the connection.
-    fn position(&self) -> u64 {
-        self.written + self.out.queued_bytes() as u64
-    }
-
     /// A stream has something to send: it gets its turn, or waits for its windows.
     pub(super) fn schedule(&mut self, place: usize, cx: &mut Context<'_>) {
         let Some(stream) = self.streams.at_mut(place) else { return };
@@ -82,7 +35,7 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
 
     /// The windows of a stream have changed.
     pub(super) fn unblock(&mut self, place: usize) {
-        let is_open = self.send_window.room() > 0;
+        let is_open = self.queue.window.room() > 0;
         let Some(stream) = self.streams.at_mut(place) else { return };
         if stream.is_blocked && is_open && stream.facts.window.room() > 0 {
             stream.is_blocked = false;
@@ -109,21 +62,19 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
     fn cut(&mut self, place: usize, code: ErrorCode) {
         if let Some(id) = self.streams.at(place).map(|stream| stream.facts.id) {
             self.drop_stream(place);
-            self.queue_reset(id, code);
+            self.queue.reset(id, code);
             self.budget.finished();
         }
     }
 
     /// Queues content of the streams in their turns, as long as there is room.
     pub(super) fn queue_content(&mut self, turn: &mut TurnCount) {
-        while !self.schedule.is_empty() && self.has_room() {
-            let (connection, streams) = (self.send_window, &self.streams);
-            let Some(place) = self.schedule.pop(|place| is_worth_it(streams, place, connection)) else {
-                break;
-            };
-            let before = self.position();
+        while !self.schedule.is_empty() && self.queue.has_room() {
+            let (window, streams) = (self.queue.window, &self.streams);
+            let Some(place) = self.schedule.pop(|place| is_worth_it(streams, place, window)) else { break };
+            let before = self.queue.end();
             self.send_next(place);
-            turn.bytes += (self.position() - before) as usize;
+            turn.bytes += (self.queue.end() - before) as usize;
         }
     }
 
@@ -133,70 +84,48 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
         let cx = &mut Context::from_waker(&waker);
         let Some(stream) = self.streams.at_mut(place) else { return };
         stream.is_scheduled = false;
-        let mut facts = stream.facts;
         let Stage::Sending { content, .. } = &mut stream.stage else { return };
-        let mut end = None;
-        if content.ready_bytes() == 0 {
-            end = content.take_end();
-            if end.is_none() {
-                return;
-            }
-        } else if self.send_window.room().min(facts.window.room()) == 0 {
+        let has_content = content.ready_bytes() > 0;
+        if has_content && self.queue.window.room().min(stream.facts.window.room()) == 0 {
             return self.poll_blocked(place, cx);
         }
-        if end.is_none() {
-            // Taken out, so that the connection can be changed meanwhile.
-            let mut taken = std::mem::replace(content, OutgoingContent::new(larder_http::body::Body::Empty));
-            let (length, over) = self.queue_data(&mut facts, &mut taken);
-            end = over;
-            let Some(stream) = self.streams.at_mut(place) else { return };
-            stream.facts = facts;
+        let (length, end) = match has_content {
+            true => self.queue.data(&mut stream.facts, content),
+            false => (0, content.take_end()),
+        };
+        let is_ready = end.is_none() && content.poll_ready(cx).is_ready();
+        if has_content {
+            self.budget.content(length);
             if let Some(stall) = &mut stream.stall {
                 stall.0.moved(length as u64);
             }
-            let is_ready = end.is_some() || taken.poll_ready(cx).is_ready();
-            if let Stage::Sending { content, .. } = &mut stream.stage {
-                *content = taken;
-            }
-            if end.is_none() {
-                self.note_portion(place, length, false);
-                if is_ready && let Some(stream) = self.streams.at_mut(place) {
-                    stream.is_scheduled = true;
-                    self.schedule.put_back(place, facts.priority);
-                }
-                return;
-            }
-            if let Some(ContentEnd::Whole(trailers)) = end {
-                return self.end_stream(place, facts, length, trailers, false);
-            }
-            self.note_portion(place, length, false);
         }
+        let priority = stream.facts.priority;
         match end {
-            Some(ContentEnd::Whole(trailers)) => self.end_stream(place, facts, 0, trailers, true),
-            _ => {
+            Some(ContentEnd::Whole(trailers)) => self.end_stream(place, length, trailers, !has_content),
+            Some(ContentEnd::Cut) => {
+                self.note_portion(place, length, false);
                 self.context.metrics.responses_cut.add(1);
                 self.cut(place, ErrorCode::Internal);
+            }
+            None => {
+                stream.is_scheduled = is_ready;
+                if is_ready {
+                    self.schedule.put_back(place, priority);
+                }
+                self.note_portion(place, length, false);
             }
         }
     }
 
-    /// All content of a stream is queued, of which the last frame had `length`.
-    fn end_stream(
-        &mut self,
-        place: usize,
-        facts: StreamFacts,
-        length: usize,
-        trailers: Option<http::HeaderMap>,
-        is_unsaid: bool,
-    ) {
+    /// All content of a stream is queued, of which the last frame had `length`. `is_unsaid`: that frame did not say so, or there was none.
+    fn end_stream(&mut self, place: usize, length: usize, trailers: Option<HeaderMap>, is_unsaid: bool) {
+        let Some(id) = self.streams.at(place).map(|stream| stream.facts.id) else { return };
         match trailers {
-            Some(trailers) => self.queue_block(facts.id, true, |block| {
+            Some(trailers) => self.queue.block(id, true, |block| {
                 trailers.iter().for_each(|(name, value)| block.field(name, value));
             }),
-            None if is_unsaid => {
-                let head = FrameHead { length: 0, kind: DATA, flags: END_STREAM, stream: facts.id };
-                self.out.inline(|out| out.extend_from_slice(&head.octets()));
-            }
+            None if is_unsaid => self.queue.frame((DATA, END_STREAM, id), &[]),
             None => {}
         }
         self.note_portion(place, length, true);
@@ -216,34 +145,35 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
         let Some(stream) = self.streams.at_mut(place) else { return };
         stream.unwritten += 1;
         let whose = if is_last { Whose::LastOf(place) } else { Whose::Stream(place) };
-        let end = self.position();
-        self.portions.push_back(Portion { end, bytes: length as u64, whose });
+        self.portions.push_back(Portion { end: self.queue.end(), bytes: length as u64, whose });
+    }
+
+    /// Counts an answer when all that is queued now is written.
+    pub(super) fn count_when_written(&mut self, bytes: u64, report: Report<'a, S>) {
+        self.portions.push_back(Portion { end: self.queue.end(), bytes, whose: Whose::Report(report) });
     }
 
     /// Writes what is queued, as far as the client takes it. True where all of it is written.
     pub(super) fn write(&mut self, cx: &mut Context<'_>) -> Result<bool, ClientGone> {
-        while !self.out.is_empty() {
-            match self.out.poll_write(cx, &mut self.io) {
-                Poll::Pending => return Ok(false),
-                Poll::Ready(Ok(Written { bytes: 0, .. }) | Err(_)) => return Err(ClientGone),
-                Poll::Ready(Ok(written)) => {
-                    self.written += written.bytes as u64;
-                    self.context.metrics.bytes_out.add(written.bytes as u64);
-                    if let Some(pace) = &mut self.pace {
-                        pace.moved(written.bytes as u64);
-                    }
-                    self.count_written();
-                }
-            }
+        if self.queue.is_empty() {
+            return Ok(true);
         }
-        self.control_bytes = 0;
-        Ok(true)
+        let (pace, metrics) = (&mut self.pace, &self.context.metrics);
+        let written = self.queue.write(cx, &mut self.io, |bytes| {
+            metrics.bytes_out.add(bytes);
+            if let Some(pace) = pace {
+                pace.moved(bytes);
+            }
+        });
+        self.count_written();
+        written
     }
 
     /// Counts what was written.
     fn count_written(&mut self) {
+        let written = self.queue.written();
         let mut now = None;
-        while let Some(portion) = self.portions.pop_front_if(|portion| portion.end <= self.written) {
+        while let Some(portion) = self.portions.pop_front_if(|portion| portion.end <= written) {
             let Portion { bytes, whose, .. } = portion;
             let (report, is_whole) = match whose {
                 Whose::Report(mut report) => {
@@ -258,12 +188,16 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
                 report.ended = Some(*now.get_or_insert_with(Instant::now));
             }
         }
+        if now.is_some() {
+            // Where nothing else is open, it is idle from now on.
+            self.idle_since = now;
+        }
     }
 
     /// Counts what was written of the frame that was cut.
     pub(super) fn count_partly_written(&mut self) {
         let Some(Portion { end, bytes, whose }) = self.portions.pop_front() else { return };
-        let part = bytes.saturating_sub(end - self.written);
+        let part = bytes.saturating_sub(end - self.queue.written());
         match whose {
             Whose::Report(mut report) => report.body_bytes += part,
             Whose::Stream(place) | Whose::LastOf(place) => drop(self.streams.written(place, part)),

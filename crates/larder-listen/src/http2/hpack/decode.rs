@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::HeaderValue;
 use larder_http::field_block::integer::Reader;
 use larder_http::field_block::static_table::HPACK;
-use larder_http::field_block::{CodingError, Name, string};
+use larder_http::field_block::{CodingError, Name, Pseudo, string};
 
 /// The table that a connection begins with (RFC 9113 6.5.2).
 pub(crate) const TABLE_BYTES_DEFAULT: u32 = 4096;
@@ -47,6 +47,8 @@ pub struct Counted {
 pub enum DecodedField<'a> {
     /// A field of a table: who needs it clones it, and who only looks does not.
     Known(&'a Name, &'a HeaderValue),
+    /// A pseudo field of this block that no table has.
+    Pseudo(Pseudo, &'a [u8]),
     /// A field of this block. A value that may not be indexed is marked as sensitive.
     Field(Name, HeaderValue),
     /// One that makes its message malformed (RFC 9113 8.1.1): a stream error.
@@ -59,6 +61,10 @@ impl DecodedField<'_> {
         match self {
             Self::Known(name, value) => DecodedField::Field(name.clone(), value.clone()),
             Self::Field(name, value) => DecodedField::Field(name, value),
+            Self::Pseudo(pseudo, octets) => match parse_value(octets) {
+                Some(value) => DecodedField::Field(Name::Pseudo(pseudo), value),
+                None => DecodedField::Malformed(Malformed::Value),
+            },
             Self::Malformed(why) => DecodedField::Malformed(why),
         }
     }
@@ -197,14 +203,14 @@ impl Decoder {
     }
 
     /// A literal; with a prefix of six bits it enters the table.
-    fn literal(
-        &mut self,
-        reader: &mut Reader<'_>,
+    fn literal<'a, 'block: 'a>(
+        &'a mut self,
+        reader: &mut Reader<'block>,
         first: u8,
         bits: u32,
         limits: &HeadLimits,
         counted: &Counted,
-    ) -> Result<(DecodedField<'static>, usize), DecodeError> {
+    ) -> Result<(DecodedField<'a>, usize), DecodeError> {
         let room = limits.bytes_max.saturating_mul(EXCESS).saturating_sub(counted.bytes);
         let index = reader.integer(first, bits)?;
         let (name, name_len) = if index == 0 {
@@ -216,7 +222,22 @@ impl Decoder {
             let entry = self.entry(index)?;
             (entry.name.clone(), entry.name_len)
         };
-        let octets = string::read(reader, room.saturating_sub(name_len), &mut self.scratch)?;
+        let room = room.saturating_sub(name_len);
+        if bits != 6
+            && let Some(Name::Pseudo(pseudo)) = name
+        {
+            let octets = string::read(reader, room, &mut self.scratch)?;
+            let size = name_len + octets.len() + ENTRY_OVERHEAD;
+            return Ok((
+                if is_value(octets) {
+                    DecodedField::Pseudo(pseudo, octets)
+                } else {
+                    DecodedField::Malformed(Malformed::Value)
+                },
+                size,
+            ));
+        }
+        let octets = string::read(reader, room, &mut self.scratch)?;
         let size = name_len + octets.len() + ENTRY_OVERHEAD;
         let mut value = parse_value(octets);
         if bits == 6 {
@@ -264,9 +285,19 @@ fn decoded(name: Option<Name>, value: Option<HeaderValue>) -> DecodedField<'stat
     }
 }
 
-fn parse_value(octets: &[u8]) -> Option<HeaderValue> {
+fn has_blanks_around(octets: &[u8]) -> bool {
     let is_blank = |octet: Option<&u8>| matches!(octet, Some(b' ' | b'\t'));
-    if is_blank(octets.first()) || is_blank(octets.last()) {
+    is_blank(octets.first()) || is_blank(octets.last())
+}
+
+/// Whether these octets may be a value (RFC 9113 8.2.1), as [`HeaderValue`] sees it.
+fn is_value(octets: &[u8]) -> bool {
+    let is_fit = |octet: &u8| (*octet >= b' ' && *octet != 0x7f) || *octet == b'\t';
+    !has_blanks_around(octets) && octets.iter().all(is_fit)
+}
+
+fn parse_value(octets: &[u8]) -> Option<HeaderValue> {
+    if has_blanks_around(octets) {
         return None;
     }
     HeaderValue::from_maybe_shared(Bytes::copy_from_slice(octets)).ok()

@@ -7,6 +7,7 @@
 //! Deliberately absent: any order of eviction but by age, as RFC 7541 has it.
 
 use std::collections::VecDeque;
+use std::sync::OnceLock;
 
 use http::{HeaderName, HeaderValue, StatusCode};
 use larder_http::field_block::static_table::{Found, HPACK};
@@ -18,8 +19,8 @@ use super::decode::TABLE_BYTES_DEFAULT;
 const SETS: usize = 64;
 /// A larger entry would push out too many others.
 const ENTRY_SHARE: usize = 4;
-/// A longer text is copied once more.
-const SHORT_TEXT: usize = 128;
+/// From this length on, a string's needs more than an octet (RFC 7541 5.1, with a prefix of seven bits).
+const LENGTH_OCTET: usize = 127;
 const INDEXED: u8 = 0x80;
 const INSERTED: u8 = 0x40;
 const SIZE_UPDATE: u8 = 0x20;
@@ -140,6 +141,34 @@ impl Encoder {
     }
 }
 
+/// The name of a field without indexing, encoded once.
+#[derive(Debug)]
+pub struct PassingName {
+    name: &'static str,
+    octets: OnceLock<Box<[u8]>>,
+}
+
+impl PassingName {
+    /// In lower case.
+    pub const fn new(name: &'static str) -> Self {
+        Self { name, octets: OnceLock::new() }
+    }
+
+    fn octets(&self) -> &[u8] {
+        self.octets.get_or_init(|| {
+            let mut octets = Vec::new();
+            match HPACK.find_name(self.name) {
+                Some(index) => integer::write(index, 4, 0, &mut octets),
+                None => {
+                    octets.push(0);
+                    string::write(self.name.as_bytes(), &mut octets);
+                }
+            }
+            octets.into()
+        })
+    }
+}
+
 enum Look {
     /// In the table, at this index.
     Entry(u32),
@@ -199,40 +228,34 @@ impl Block<'_> {
         });
     }
 
-    /// A field that changes too often for a table, written by `write`.
-    pub fn passing(&mut self, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
-        self.passing_name(name);
+    /// A field of this name that changes too often for a table, written by `write`. Its value is plain: Huffman's code would save a few octets, and cost
+    /// more than all else of the field.
+    pub fn passing(&mut self, name: &PassingName, write: impl FnOnce(&mut Vec<u8>)) {
+        self.out.extend_from_slice(name.octets());
         let start = self.out.len();
+        // Nearly always one octet is enough.
+        self.out.push(0);
         write(self.out);
-        let mut text = [0; SHORT_TEXT];
-        let length = self.out.len() - start;
-        match (text.get_mut(..length), self.out.get(start..)) {
-            (Some(text), Some(written)) => {
-                text.copy_from_slice(written);
-                self.out.truncate(start);
-                string::write(text, self.out);
+        let length = self.out.len() - start - 1;
+        if length < LENGTH_OCTET {
+            if let Some(place) = self.out.get_mut(start) {
+                *place = length as u8;
             }
-            _ => {
-                let text = self.out.split_off(start);
-                string::write(&text, self.out);
-            }
+        } else {
+            let text = self.out.split_off(start + 1);
+            self.out.truncate(start);
+            integer::write(u32::try_from(length).unwrap_or(u32::MAX), 7, 0, self.out);
+            self.out.extend_from_slice(&text);
         }
     }
 
     /// The same of a number.
-    pub fn number(&mut self, name: &str, number: u64) {
-        self.passing_name(name);
-        string::write(itoa::Buffer::new().format(number).as_bytes(), self.out);
-    }
-
-    fn passing_name(&mut self, name: &str) {
-        match HPACK.find_name(name) {
-            Some(index) => integer::write(index, 4, 0, self.out),
-            None => {
-                self.out.push(0);
-                string::write(name.as_bytes(), self.out);
-            }
-        }
+    pub fn number(&mut self, name: &PassingName, number: u64) {
+        let mut text = itoa::Buffer::new();
+        let text = text.format(number).as_bytes();
+        self.out.extend_from_slice(name.octets());
+        self.out.push(text.len() as u8);
+        self.out.extend_from_slice(text);
     }
 
     #[inline]
