@@ -20,6 +20,10 @@ pub struct Flags {
     pub memory: Option<String>,
     /// `--workers`, for `workers`.
     pub workers: Option<String>,
+    /// `--domain`, for `hosts` of the one site, and `tls = "acme"` with it; the default of `listen` is the ports of the web then.
+    pub domains: Vec<String>,
+    /// `--agree-terms`, for `terms_agreed` in `[acme]`.
+    pub agrees: bool,
     /// `--websocket`, for `websocket` of the one site; there is none to mean in a file.
     pub websocket: bool,
 }
@@ -69,16 +73,36 @@ fn is_loopback(address: &str) -> bool {
     address.parse::<SocketAddr>().is_ok_and(|address| address.ip().is_loopback())
 }
 
+/// What `--domain` says: whom the site is for, with certificates that larder orders, and where it listens.
+fn set_domains(flags: &Flags, (document, site): (&mut Table, &mut Table)) {
+    const FLAG: &str = "--domain";
+    let node = |value| Node { place: Position::Flag(FLAG), value };
+    let text = |text: &str| node(Value::Text(text.to_owned()));
+    site.set(&["hosts"], FLAG, Value::List(flags.domains.iter().map(|domain| text(domain)).collect()));
+    site.set(&["tls"], FLAG, Value::Text("acme".to_owned()));
+    document.set(&["acme", "terms_agreed"], "--agree-terms", Value::Boolean(flags.agrees));
+    let mut secured = Table::empty(Position::Flag(FLAG));
+    secured.set(&["address"], FLAG, Value::Text("*:443".to_owned()));
+    secured.set(&["tls"], FLAG, Value::Boolean(true));
+    document.set(&["listen"], FLAG, Value::List(vec![text("*:80"), node(Value::Table(secured))]));
+}
+
 /// The document of `larder run --origin URL`: one origin, one site for every host.
 pub(crate) fn document_for(origin: &str, flags: &Flags) -> Table {
     let mut document = Table::empty(Position::Flag("--origin"));
     document.set(&["origins", "app", "servers"], "--origin", Value::Text(origin.to_owned()));
-    if is_elsewhere(origin) && flags.listen.iter().all(|address| is_loopback(address)) {
+    if is_elsewhere(origin)
+        && flags.domains.is_empty()
+        && flags.listen.iter().all(|address| is_loopback(address))
+    {
         // Who asks a larder on this machine names this machine, and no server elsewhere knows that name.
         document.set(&["origins", "app", "host"], "--origin", Value::Text("upstream".to_owned()));
     }
     let mut site = Table::empty(Position::Flag("--origin"));
     site.set(&["origin"], "--origin", Value::Text("app".to_owned()));
+    if !flags.domains.is_empty() {
+        set_domains(flags, (&mut document, &mut site));
+    }
     if flags.websocket {
         site.set(&["websocket"], "--websocket", Value::Boolean(true));
     }

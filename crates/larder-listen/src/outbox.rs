@@ -223,8 +223,31 @@ impl Outbox {
         }
         if self.queue.is_empty() {
             self.written_all();
+        } else if self.scratch.len() > 2 * SCRATCH_KEPT {
+            self.forget_written();
         }
         content
+    }
+
+    /// Forgets the front of the buffer. A queue that is never empty would have it grow with all that it ever had.
+    fn forget_written(&mut self) {
+        if let Some(Segment::Inline { start, .. } | Segment::Copied { start, .. }) = self.queue.front_mut() {
+            *start += std::mem::take(&mut self.front_written);
+        }
+        let starts = self.queue.iter().filter_map(|segment| match segment {
+            Segment::Inline { start, .. } | Segment::Copied { start, .. } => Some(*start),
+            Segment::Content(_) | Segment::File(_) => None,
+        });
+        let gone = starts.take(1).next().unwrap_or(self.scratch.len());
+        if gone < SCRATCH_KEPT {
+            return;
+        }
+        self.scratch.drain(..gone);
+        for segment in &mut self.queue {
+            if let Segment::Inline { start, end } | Segment::Copied { start, end } = segment {
+                (*start, *end) = (*start - gone, *end - gone);
+            }
+        }
     }
 
     fn written_all(&mut self) {
@@ -427,6 +450,30 @@ mod tests {
             assert!(!out.is_empty());
         }
         assert!(out.scratch.capacity() <= 2 * SCRATCH_KEPT, "{}", out.scratch.capacity());
+    }
+
+    #[tokio::test]
+    async fn a_queue_that_is_never_empty_does_not_make_the_buffer_grow() {
+        let (mut out, mut io) = (Outbox::default(), Slow { step: 997, ..Slow::default() });
+        let (mut all, mut content) = (Vec::new(), 0);
+        for round in 0..2000_u32 {
+            let head = [round.to_be_bytes(); 200].concat();
+            out.inline(|o| o.extend_from_slice(&head));
+            all.extend_from_slice(&head);
+            if round % 3 == 0 {
+                let large = vec![round as u8; COPIED_BYTES_MAX + 1];
+                all.extend_from_slice(&large);
+                out.content(Piece::Bytes(Bytes::from(large)));
+            }
+            while out.queued_bytes() > 50_000 {
+                content += poll_fn(|cx| out.poll_write(cx, &mut io)).await.expect("takes").content;
+            }
+        }
+        assert!(out.scratch.capacity() <= 8 * SCRATCH_KEPT, "{}", out.scratch.capacity());
+        while !out.is_empty() {
+            content += poll_fn(|cx| out.poll_write(cx, &mut io)).await.expect("takes").content;
+        }
+        assert!(io.taken == all && content == 667 * (COPIED_BYTES_MAX + 1));
     }
 
     #[tokio::test]

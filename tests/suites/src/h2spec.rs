@@ -1,7 +1,8 @@
-//! HTTP/2 conformance: the tool h2spec, pinned in tests/h2spec/go.mod, against larder on a free port.
+//! HTTP/2 conformance: the tool h2spec, pinned in tests/h2spec/go.mod, against larder on free ports, in clear text and over TLS.
 //!
-//! In: a `go` recent enough to build the tool, and the binary of the dev profile. Out: the failures of this run beside
-//! tests/h2spec/expected.txt; any difference fails, in both directions, so that a repaired failure leaves the list.
+//! In: a `go` recent enough to build the tool, and the binary of the dev profile. Out: the failures of a run in clear text beside
+//! tests/h2spec/expected.txt; any difference fails, in both directions, so that a repaired failure leaves the list. Over TLS the protocol is agreed
+//! before the first byte, and there is no list.
 //! Deliberately absent: a verdict where there is no such `go`: the run is skipped and says why.
 
 use std::collections::BTreeSet;
@@ -32,19 +33,39 @@ pub(crate) fn run(root: &Path, write: bool) -> Result<()> {
     let report = root.join("target/tools/h2spec.xml");
     let larder = built::larder(root)?;
     let origin = Origin::start()?;
-    let (listen, admin) = (free_port()?, free_port()?);
-    let mut server = Server::start(
-        "larder",
-        Command::new(larder)
-            .args(["run", "--workers", "1", "--origin", &format!("http://{}", origin.address)])
-            .args(["--listen", &listen.to_string(), "--admin", &admin.to_string()])
-            .stdout(Stdio::null()),
-    )?;
+    let (listen, secured) = (free_port()?, free_port()?);
+    let folder_of_run = tempfile::tempdir()?;
+    let config = config(folder_of_run.path(), &origin, listen, secured)?;
+    let mut server =
+        Server::start("larder", Command::new(larder).arg("run").arg(config).stdout(Stdio::null()))?;
     server.wait_for(listen, READY_MAX)?;
-    let (failed, total) = measure(&tool, listen, &report)?;
+    let (failed, total) = measure(&tool, &[], listen, &report)?;
+    let (failed_over_tls, total_over_tls) = measure(&tool, &["--tls", "--insecure"], secured, &report)?;
     server.still_runs().context("larder did not survive the suite")?;
     drop(server);
-    judge(&folder.join("expected.txt"), &failed, total, write)
+    judge(&folder.join("expected.txt"), &failed, total, write)?;
+    for case in &failed_over_tls {
+        println!("h2spec over TLS: failed: {case}");
+    }
+    ensure!(failed_over_tls.is_empty(), "h2spec fails over TLS");
+    println!("h2spec over TLS: {total_over_tls} of {total_over_tls} passed");
+    Ok(())
+}
+
+/// A larder with one site, in clear text and with a certificate made for this run.
+fn config(folder: &Path, origin: &Origin, listen: SocketAddr, secured: SocketAddr) -> Result<PathBuf> {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
+    fs::write(folder.join("cert.pem"), made.cert.pem())?;
+    fs::write(folder.join("key.pem"), made.signing_key.serialize_pem())?;
+    let path = folder.join("larder.toml");
+    let text = format!(
+        "listen = [\"{listen}\", {{ address = \"{secured}\", tls = true }}]\nadmin = false\nworkers = 1\n\
+         [origins.app]\nservers = \"http://{}\"\n[[site]]\norigin = \"app\"\nredirect_https = false\n\
+         tls = {{ cert = \"cert.pem\", key = \"key.pem\" }}\n",
+        origin.address
+    );
+    fs::write(&path, text)?;
+    Ok(path)
 }
 
 /// Why the tool cannot be built here, if so.
@@ -78,7 +99,12 @@ fn build(root: &Path, folder: &Path) -> Result<PathBuf> {
     Ok(tool)
 }
 
-fn measure(tool: &Path, listen: SocketAddr, report: &Path) -> Result<(BTreeSet<String>, usize)> {
+fn measure(
+    tool: &Path,
+    options: &[&str],
+    listen: SocketAddr,
+    report: &Path,
+) -> Result<(BTreeSet<String>, usize)> {
     // A report left by an earlier run must not speak for this one.
     let _ = fs::remove_file(report);
     // The tool's exit code says only that something failed; the report says what.
@@ -86,6 +112,7 @@ fn measure(tool: &Path, listen: SocketAddr, report: &Path) -> Result<(BTreeSet<S
         Command::new(tool)
             .args(["--strict", "--timeout", "3", "--host", &listen.ip().to_string()])
             .args(["--port", &listen.port().to_string()])
+            .args(options)
             .arg("--junit-report")
             .arg(report)
             .stdout(Stdio::null()),

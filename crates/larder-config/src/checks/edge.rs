@@ -120,7 +120,7 @@ fn agreed(config: &Config, table: &Table, first: (&Position, &At<'_>), reading: 
         format!("nobody has agreed to the terms of {ca}, which larder would order certificates from"),
     );
     reading.refuse(problem.hint(format!(
-        "read them: `termsOfService` in the answer of {} has their URL. Then set terms_agreed = true in [acme]",
+        "read them: `termsOfService` in the answer of {} has their URL. Then set terms_agreed = true in [acme], or give --agree-terms beside --domain",
         directory.url().split('?').next().unwrap_or_default()
     )));
 }

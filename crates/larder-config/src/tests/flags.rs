@@ -10,7 +10,7 @@ fn flags(listen: &[&str], admin: Option<&str>, memory: Option<&str>, workers: Op
         admin: admin.map(str::to_owned),
         memory: memory.map(str::to_owned),
         workers: workers.map(str::to_owned),
-        websocket: false,
+        ..Flags::default()
     }
 }
 
@@ -49,6 +49,28 @@ fn an_origin_elsewhere_is_asked_by_its_own_name_where_only_this_machine_can_ask(
         let config = accelerate(origin, &flags(listen, None, None, None)).unwrap().config;
         assert_eq!(config.origins[0].1.host, expected, "{origin} {listen:?}");
     }
+}
+
+#[test]
+fn domains_have_certificates_that_are_ordered_once_the_terms_are_agreed_to() {
+    let of = |domains: &[&str], agrees| {
+        let domains = domains.iter().map(|domain| (*domain).to_owned()).collect();
+        accelerate("http://127.0.0.1:3000", &Flags { domains, agrees, ..Flags::default() })
+    };
+    let config = of(&["example.com", "www.example.com"], true).unwrap().config;
+    let listening: Vec<_> = config.listen.iter().map(|entry| (entry.to_string(), entry.tls)).collect();
+    assert_eq!(listening, [("*:80".to_owned(), false), ("*:443".to_owned(), true)]);
+    let hosts: Vec<_> = config.sites[0].hosts.iter().map(ToString::to_string).collect();
+    assert_eq!(hosts, ["example.com", "www.example.com"]);
+    assert!(config.acme.terms_agreed && config.sites[0].tls.is_some());
+    let refused = printed_for(of(&["example.com"], false));
+    assert!(
+        refused.starts_with("--agree-terms: nobody has agreed to the terms of Let's Encrypt"),
+        "{refused}"
+    );
+    assert!(refused.contains("or give --agree-terms"), "{refused}");
+    let refused = printed_for(of(&["*.example.com"], true));
+    assert!(refused.starts_with("--domain: "), "{refused}");
 }
 
 #[test]

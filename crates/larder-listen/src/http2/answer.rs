@@ -42,7 +42,7 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
         let context = self.context;
         let limits = &context.settings.limits;
         if length.zip(limits.body_bytes_max).is_some_and(|(length, most)| length > most) {
-            self.refuse(id, has_ended, Refusal::BodyTooLarge);
+            self.refuse(id, (has_ended, head.method == Method::HEAD), Refusal::BodyTooLarge);
             return Ok(());
         }
         let (content, body) = match has_ended {
@@ -124,7 +124,7 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
     }
 
     /// Hears of what the reader of a request's content wants, and opens the windows for what it has taken.
-    fn collect(&mut self, place: usize) -> Wanted {
+    pub(super) fn collect(&mut self, place: usize) -> Wanted {
         let Some(stream) = self.streams.at_mut(place) else { return Wanted::default() };
         let Some(content) = &stream.content else { return Wanted::default() };
         let wanted = content.wanted();
@@ -299,33 +299,34 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
     pub(super) fn refuse_stream(&mut self, place: usize, refusal: Refusal) {
         self.leave_content(place);
         let Some((facts, _)) = self.streams.close(place) else { return };
-        self.queue_refusal(facts.id, facts.window, refusal);
+        self.queue_refusal(facts.id, (facts.window, facts.is_head), refusal);
         if !facts.has_ended {
             self.unended.push(facts.id);
         }
     }
 
     /// Answers a request that is none.
-    pub(super) fn refuse(&mut self, id: u32, has_ended: bool, refusal: Refusal) {
-        self.queue_refusal(id, SendWindow::new(self.queue.client.initial_window), refusal);
+    pub(super) fn refuse(&mut self, id: u32, (has_ended, is_head): (bool, bool), refusal: Refusal) {
+        let window = SendWindow::new(self.queue.client.initial_window);
+        self.queue_refusal(id, (window, is_head), refusal);
         self.note_over(id, has_ended);
         if !has_ended {
             self.unended.push(id);
         }
     }
 
-    fn queue_refusal(&mut self, id: u32, window: SendWindow, refusal: Refusal) {
+    fn queue_refusal(&mut self, id: u32, (window, is_head): (SendWindow, bool), refusal: Refusal) {
         let context = self.context;
         context.metrics.count_refusal(refusal);
         context.service.refused(refusal, Some(context.peer.clone()));
         let text = refusal.text();
         // Where the client takes no content, the status has to do.
-        let has_text = text.len() <= window.room().min(self.queue.window.room());
+        let has_text = !is_head && text.len() <= window.room().min(self.queue.window.room());
         self.queue.block(id, !has_text, |block| {
             block.status(refusal.status());
             block.field(&CONTENT_TYPE, &HeaderValue::from_static("text/plain; charset=utf-8"));
             block.field(&CACHE_CONTROL, &HeaderValue::from_static("no-store"));
-            if has_text {
+            if has_text || is_head {
                 block.number(&CONTENT_LENGTH_NAME, text.len() as u64);
             }
             block.field(&CACHE_STATUS, &refusal.cache_status());
@@ -355,7 +356,7 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
             self.schedule.remove(place);
         }
         if let Some(content) = stream.content.take() {
-            self.receive_window.taken(content.wanted().taken + content.waiting());
+            self.receive_window.taken(content.leave());
         }
     }
 }

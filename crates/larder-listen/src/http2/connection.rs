@@ -81,8 +81,8 @@ pub(super) enum Leaving {
     No,
     /// The first GOAWAY is queued, since then.
     Warned(Instant),
-    /// The second is, with the last stream.
-    Final,
+    /// The second is, with this last stream.
+    Final(u32),
 }
 
 /// Why a connection ends.
@@ -151,6 +151,8 @@ pub(super) struct Http2Connection<'a, T, S: Service> {
     pub(super) receive_window: ReceiveWindow,
     /// Queued content that is to be counted when it is written.
     pub(super) portions: VecDeque<Portion<'a, S>>,
+    /// The limit on a client that keeps the window of the connection closed.
+    pub(super) window_pace: Option<Box<Pace>>,
     /// The limit on a client that takes nothing.
     pub(super) pace: Option<Pace>,
 
@@ -186,7 +188,7 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
             has_settings: false,
             is_acknowledged: false,
             budget: Budget::new(limits.resets_max),
-            streams: StreamList::new(),
+            streams: StreamList::new(limits.streams_max as usize),
             wakers: StreamWakers::default(),
             due: Vec::new(),
             unended: Vec::new(),
@@ -196,6 +198,7 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
             schedule: Schedule::default(),
             receive_window: ReceiveWindow::new(CONNECTION_WINDOW),
             portions: VecDeque::new(),
+            window_pace: None,
             pace: None,
             leaving: Leaving::No,
             is_client_leaving: false,

@@ -36,6 +36,7 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
                 return Poll::Ready(ConnectionEnd::Gone);
             }
         }
+        self.poll_window(cx);
         if self.has_partial() {
             let since = *self.partial_since.get_or_insert_with(Instant::now);
             if self.timer.poll(cx, since + limits.head_time).is_ready() {
@@ -57,7 +58,7 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
         }
         if self.streams.open() > 0 {
             self.idle_since = None;
-        } else if self.is_client_leaving || matches!(self.leaving, Leaving::Final) {
+        } else if self.is_client_leaving || matches!(self.leaving, Leaving::Final(_)) {
             self.say_last();
             if self.queue.is_empty() {
                 return Poll::Ready(ConnectionEnd::Done);
@@ -78,9 +79,10 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
         Poll::Pending
     }
 
-    /// Whether the rest of a frame or of a block is missing. Content may come as slowly as its reader's limits say.
+    /// Whether the rest of a frame or of a block is missing, and could have been read. Content may come as slowly as its reader's limits say.
     fn has_partial(&self) -> bool {
         match self.reading {
+            _ if self.queue.is_crowded() => false,
             Reading::Content(_) => false,
             Reading::Preface => true,
             Reading::Frame => self.block.is_some() || (!self.read.is_empty() && !self.has_whole_frame()),
@@ -110,9 +112,9 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
 
     /// Says which stream is the last.
     pub(super) fn say_last(&mut self) {
-        if !matches!(self.leaving, Leaving::Final) {
+        if !matches!(self.leaving, Leaving::Final(_)) {
             self.goaway(self.streams.last, ErrorCode::NoError);
-            self.leaving = Leaving::Final;
+            self.leaving = Leaving::Final(self.streams.last);
         }
     }
 
@@ -127,7 +129,9 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
             if code != ErrorCode::NoError {
                 metrics.http2_errors.add(1);
             }
-            self.goaway(self.streams.last, code);
+            // It may not rise again (RFC 9113 6.8).
+            let last = if let Leaving::Final(last) = self.leaving { last } else { self.streams.last };
+            self.goaway(last, code);
             let is_written = poll_fn(|cx| {
                 match self.write(cx) {
                     Ok(true) => return Poll::Ready(true),

@@ -43,6 +43,8 @@ pub(super) struct FrameQueue {
     /// Bytes written in all.
     written: u64,
     control_bytes: usize,
+    /// Where the last of them ends.
+    control_end: u64,
 }
 
 impl FrameQueue {
@@ -57,6 +59,7 @@ impl FrameQueue {
             window: SendWindow::new(WINDOW_DEFAULT),
             written: 0,
             control_bytes: 0,
+            control_end: 0,
         }
     }
 
@@ -88,6 +91,7 @@ impl FrameQueue {
     pub(super) fn control(&mut self, head: (u8, u8, u32), payload: &[u8]) {
         self.frame(head, payload);
         self.control_bytes += HEAD_BYTES + payload.len();
+        self.control_end = self.end();
     }
 
     pub(super) fn reset(&mut self, id: u32, code: ErrorCode) {
@@ -162,12 +166,14 @@ impl FrameQueue {
                 Poll::Pending => return Ok(false),
                 Poll::Ready(Ok(written)) if written.bytes > 0 => {
                     self.written += written.bytes as u64;
+                    if self.written >= self.control_end {
+                        self.control_bytes = 0;
+                    }
                     took(written.bytes as u64);
                 }
                 Poll::Ready(_) => return Err(ClientGone),
             }
         }
-        self.control_bytes = 0;
         Ok(true)
     }
 }

@@ -91,7 +91,7 @@ impl IncomingContent {
         if let Some(left) = &mut state.left {
             *left = left.checked_sub(piece.len() as u64).ok_or(BodyError::Framing)?;
         }
-        if state.is_reader_gone {
+        if state.is_reader_gone || state.error.is_some() {
             return Ok(false);
         }
         state.waiting += piece.len();
@@ -114,6 +114,10 @@ impl IncomingContent {
     /// It has less than was announced.
     pub(super) fn end(&self, trailers: Option<HeaderMap>) -> Result<(), BodyError> {
         let mut state = self.0.lock();
+        if state.error.is_some() {
+            // What broke has no end.
+            return Ok(());
+        }
         if state.left.is_some_and(|left| left > 0) {
             return Err(BodyError::Framing);
         }
@@ -132,9 +136,11 @@ impl IncomingContent {
         }
     }
 
-    /// Content that waits, and will not be taken any more where the stream is over.
-    pub(super) fn waiting(&self) -> usize {
-        self.0.lock().waiting
+    /// The connection has no more to do with it: gives what was taken and not told, and what still waits.
+    pub(super) fn leave(&self) -> usize {
+        let mut state = self.0.lock();
+        state.connection = None;
+        std::mem::take(&mut state.wanted.taken) + state.waiting
     }
 }
 
@@ -178,7 +184,7 @@ impl State {
     /// Whom to wake where the connection is to hear of what was taken.
     fn waker_to_tell(&self) -> Option<Waker> {
         let is_due = self.wanted.taken >= TOLD_BYTES || self.waiting == 0;
-        if is_due && !self.ended { self.connection.clone() } else { None }
+        if is_due { self.connection.clone() } else { None }
     }
 }
 
@@ -261,7 +267,7 @@ impl Drop for ContentReader {
         state.pieces.clear();
         state.small = BytesMut::new();
         state.wanted.taken += std::mem::take(&mut state.waiting);
-        wake(state, |state| if state.ended { None } else { state.connection.clone() });
+        wake(state, |state| state.connection.clone());
     }
 }
 
@@ -312,6 +318,16 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn content_that_broke_has_no_end() {
+        let (content, mut body) = content(None);
+        assert_eq!(content.give(Bytes::from_static(b"abc")), Ok(true));
+        content.fail(BodyError::TooLarge);
+        assert_eq!((content.give(Bytes::from_static(b"de")), content.end(None)), (Ok(false), Ok(())));
+        assert_eq!(next(&mut body), Some(Some(Ok(b"abc".to_vec()))));
+        assert_eq!(next(&mut body), Some(Some(Err(BodyError::TooLarge))));
+    }
+
+    #[tokio::test]
     async fn small_pieces_come_together_and_a_cut_comes_behind_them() {
         let (content, mut body) = content(None);
         for _ in 0..300 {
@@ -334,7 +350,8 @@ mod tests {
         let (content, body) = content(None);
         assert_eq!(content.give(Bytes::from(vec![0; 3000])), Ok(true));
         drop(body);
-        assert_eq!((content.wanted().taken, content.waiting()), (3000, 0));
+        assert_eq!(content.wanted().taken, 3000);
+        assert_eq!(content.leave(), 0);
         assert_eq!(content.give(Bytes::from(vec![0; 10])), Ok(false));
     }
 

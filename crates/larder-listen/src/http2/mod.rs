@@ -71,15 +71,15 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
             if let Err(code) = moved {
                 return Poll::Ready(ConnectionEnd::Error(code));
             }
-            self.settle();
             self.queue_content(&mut turn);
+            self.settle();
             let Ok(is_written) = self.write(cx) else {
                 return Poll::Ready(ConnectionEnd::Gone);
             };
             if turn.is_used_up() {
                 // Others have their turn, and this one comes again.
                 cx.waker().wake_by_ref();
-                return Poll::Pending;
+                break;
             }
             // What was read before may wait for the room that is there now.
             if is_written && (!self.schedule.is_empty() || self.has_whole_frame()) {

@@ -34,6 +34,8 @@ const BLOCK_EXCESS: usize = 4;
 const HEADS_MAX: usize = 32;
 /// Fields that every request has beside those that its limit counts.
 const PSEUDO_FIELDS: usize = 4;
+/// Pieces of content that are smaller are copied out of the buffer that they were read to.
+const COPIED_BYTES_MAX: usize = 8 * 1024;
 /// Priorities that are remembered for streams that are still to come.
 const PRIORITIES_MAX: usize = 16;
 
@@ -88,6 +90,10 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
                 let Some(payload) = read.get(HEAD_BYTES..HEAD_BYTES + head.length) else { return Ok(false) };
                 self.take_frame(cx, head, payload, turn)?;
                 read.advance(HEAD_BYTES + head.length);
+                if self.block.is_none() {
+                    // The next one has its own time.
+                    self.partial_since = None;
+                }
                 Ok(true)
             }
         }
@@ -96,7 +102,7 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
     /// Whether a frame is there that can be taken.
     pub(super) fn has_whole_frame(&self) -> bool {
         match self.reading {
-            Reading::Content(_) => !self.read.is_empty(),
+            Reading::Content(open) => !self.read.is_empty() || (open.left == 0 && open.padding == 0),
             Reading::Preface | Reading::Frame => self.missing_bytes() == 0 && !self.read.is_empty(),
         }
     }
@@ -241,7 +247,7 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
             };
         }
         self.streams.last = id;
-        if let Leaving::Final = self.leaving {
+        if let Leaving::Final(_) = self.leaving {
             // It was told that this one is not served.
             self.streams.note_end(id, EndedBy::Larder);
             self.decode(block, |_| ())?;
@@ -284,6 +290,7 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
         let mut known_host = self.known_host.take();
         let head_context = &mut HeadContext { scheme: context.scheme, limits, known_host: &mut known_host };
         let (head_bytes, is_over) = self.decode(block, |field| builder.field(field, head_context))?;
+        let is_head = builder.is_head();
         let request = builder.finish((is_over, ends), head_context);
         self.known_host = known_host;
         self.budget.request();
@@ -305,7 +312,7 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
         match request {
             Ok(parsed) => self.call(cx, parsed, (id, ends, head_bytes)),
             Err(NoRequest::Refused(refusal)) => {
-                self.refuse(id, ends, refusal);
+                self.refuse(id, (ends, is_head), refusal);
                 Ok(())
             }
             Err(NoRequest::Malformed(refusal)) => {
@@ -366,7 +373,8 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
         }
         read.advance(HEAD_BYTES + padding_head);
         let (stream, ends) = (head.stream, head.has(END_STREAM));
-        if left == 0 && !ends {
+        let place = self.streams.find(stream);
+        if place.is_none() || (left == 0 && !ends) {
             self.spend()?;
         } else {
             self.budget.content(left);
@@ -375,7 +383,7 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
         self.receive_window.received(head.length).map_err(overrun)?;
         self.receive_window.taken(padding + padding_head);
         self.reading = Reading::Content(OpenData { stream, left, padding, ends });
-        let Some(place) = self.streams.find(stream) else {
+        let Some(place) = place else {
             return match self.streams.ended_by(stream) {
                 Some(EndedBy::Larder) => Ok(true),
                 Some(EndedBy::Client) | None => Err(ErrorCode::StreamClosed),
@@ -387,6 +395,8 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
             self.fail_stream(place, BodyError::Framing, ErrorCode::StreamClosed)?;
         } else if found.receive_window.received(head.length).is_err() {
             self.fail_stream(place, BodyError::Framing, ErrorCode::FlowControl)?;
+        } else if padding + padding_head > 0 {
+            self.collect(place);
         }
         Ok(true)
     }
@@ -396,7 +406,11 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
         let OpenData { stream, left, padding, ends } = open;
         let length = left.min(read.len());
         if length > 0 {
-            let piece = read.split_to(length).freeze();
+            // A small piece of a large buffer would keep all of it.
+            let piece = match length < COPIED_BYTES_MAX {
+                true => read.copy_to_bytes(length),
+                false => read.split_to(length).freeze(),
+            };
             self.reading = Reading::Content(OpenData { left: left - length, ..open });
             match self.streams.find(stream) {
                 Some(place) => self.give(place, piece)?,

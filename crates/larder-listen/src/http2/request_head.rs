@@ -96,6 +96,11 @@ impl HeadBuilder {
         }
     }
 
+    /// Whether it asks for a head alone.
+    pub(super) fn is_head(&self) -> bool {
+        matches!(self.method, Some(Ok(Method::HEAD)))
+    }
+
     fn fail(&mut self, why: NoRequest) {
         // Malformed counts before all else.
         if !matches!(self.no_request, Some(NoRequest::Malformed(_))) {

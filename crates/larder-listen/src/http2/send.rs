@@ -37,6 +37,12 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
     pub(super) fn unblock(&mut self, place: usize) {
         let is_open = self.queue.window.room() > 0;
         let Some(stream) = self.streams.at_mut(place) else { return };
+        if stream.facts.window.room() > 0
+            && let Some(stall) = &mut stream.stall
+        {
+            // Whatever it waits for now, it is not its own window.
+            stall.0.moved(0);
+        }
         if stream.is_blocked && is_open && stream.facts.window.room() > 0 {
             stream.is_blocked = false;
             stream.is_scheduled = true;
@@ -44,11 +50,15 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
         }
     }
 
-    /// A stream waits for its client to open a window, for a limited time.
+    /// A stream waits for its client to open a window. For its own it waits for a limited time; that of the connection has a limit for all
+    /// streams together, since others may be taking all of it.
     fn poll_blocked(&mut self, place: usize, cx: &mut Context<'_>) {
         let limits = &self.context.settings.limits;
         let Some(stream) = self.streams.at_mut(place) else { return };
         stream.is_blocked = true;
+        if stream.facts.window.room() > 0 {
+            return;
+        }
         let (pace, timer) = &mut **stream.stall.get_or_insert_with(|| {
             Box::new((Pace::new(limits.write_idle, limits.rate_window, limits.rate_min), Timer::default()))
         });
@@ -56,6 +66,34 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
             self.context.metrics.write_stalled.add(1);
             self.cut(place, ErrorCode::Cancel);
         }
+    }
+
+    /// Streams wait for the window of the connection, for a limited time.
+    pub(super) fn poll_window(&mut self, cx: &mut Context<'_>) {
+        if self.queue.window.room() > 0 || self.streams.open() == 0 {
+            return;
+        }
+        let waits = |place: &usize| {
+            let stream = self.streams.at(*place);
+            stream.is_some_and(|stream| stream.is_blocked && stream.facts.window.room() > 0)
+        };
+        let waiting: Vec<usize> = self.streams.places().filter(waits).collect();
+        if waiting.is_empty() {
+            return;
+        }
+        let limits = &self.context.settings.limits;
+        let pace = self.window_pace.get_or_insert_with(|| {
+            Box::new(Pace::new(limits.write_idle, limits.rate_window, limits.rate_min))
+        });
+        if pace.poll_stalled(cx, &mut self.timer).is_pending() {
+            return;
+        }
+        self.window_pace = None;
+        for place in waiting {
+            self.context.metrics.write_stalled.add(1);
+            self.cut(place, ErrorCode::Cancel);
+        }
+        self.has_news = true;
     }
 
     /// Ends a stream whose answer cannot be whole.
@@ -98,6 +136,9 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
             self.budget.content(length);
             if let Some(stall) = &mut stream.stall {
                 stall.0.moved(length as u64);
+            }
+            if let Some(pace) = &mut self.window_pace {
+                pace.moved(length as u64);
             }
         }
         let priority = stream.facts.priority;

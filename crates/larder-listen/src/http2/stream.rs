@@ -16,8 +16,10 @@ use crate::delivery::Report;
 use crate::service::{Interims, Service};
 use crate::timer::{Pace, Timer};
 
-/// Streams that are gone and whose end is remembered, since late frames may belong to them.
-const ENDED_KEPT: usize = 128;
+/// Streams that their client has ended, and whose numbers are remembered for the code of its error.
+const ENDED_BY_CLIENT_KEPT: usize = 32;
+/// Streams that larder has ended, in those that may be open at once: frames that were on their way are passed over for a round trip.
+const ENDED_BY_LARDER_KEPT: usize = 2;
 
 /// What there is to know of a stream beside what it does.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +78,9 @@ pub(super) struct StreamList<'a, S: Service> {
     slots: Slab<Box<ServedStream<'a, S>>>,
     /// Number and place of the open ones, by number.
     open: Vec<(u32, usize)>,
-    ended: VecDeque<(u32, EndedBy)>,
+    ended_by_client: VecDeque<u32>,
+    ended_by_larder: VecDeque<u32>,
+    open_max: usize,
     /// The heads of the open ones together.
     pub(super) head_bytes: usize,
     /// The highest number so far.
@@ -84,8 +88,17 @@ pub(super) struct StreamList<'a, S: Service> {
 }
 
 impl<'a, S: Service> StreamList<'a, S> {
-    pub(super) fn new() -> Self {
-        Self { slots: Slab::new(), open: Vec::new(), ended: VecDeque::new(), head_bytes: 0, last: 0 }
+    /// A list of which at most `open_max` are to be open.
+    pub(super) fn new(open_max: usize) -> Self {
+        Self {
+            slots: Slab::new(),
+            open: Vec::new(),
+            ended_by_client: VecDeque::new(),
+            ended_by_larder: VecDeque::new(),
+            open_max,
+            head_bytes: 0,
+            last: 0,
+        }
     }
 
     /// How many are open.
@@ -173,14 +186,23 @@ impl<'a, S: Service> StreamList<'a, S> {
 
     /// Remembers how a stream ended.
     pub(super) fn note_end(&mut self, id: u32, by: EndedBy) {
-        if self.ended.len() == ENDED_KEPT {
-            self.ended.pop_front();
+        let (ended, kept) = match by {
+            EndedBy::Client => (&mut self.ended_by_client, ENDED_BY_CLIENT_KEPT),
+            EndedBy::Larder => {
+                (&mut self.ended_by_larder, self.open_max.saturating_mul(ENDED_BY_LARDER_KEPT))
+            }
+        };
+        if ended.len() >= kept {
+            ended.pop_front();
         }
-        self.ended.push_back((id, by));
+        ended.push_back(id);
     }
 
     /// How one ended that is not open, as far as that is remembered.
     pub(super) fn ended_by(&self, id: u32) -> Option<EndedBy> {
-        self.ended.iter().rev().find(|(ended, _)| *ended == id).map(|(_, by)| *by)
+        if self.ended_by_larder.contains(&id) {
+            return Some(EndedBy::Larder);
+        }
+        self.ended_by_client.contains(&id).then_some(EndedBy::Client)
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use larder_testkit::client::Connection;
 
 use crate::sockets::support::{Client, Listening, eventually, soon};
+use crate::{Limits, Settings};
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
@@ -223,4 +224,74 @@ async fn a_client_that_reads_nothing_is_not_read_from_without_end() {
     let calls = listener.service.calls.load(std::sync::atomic::Ordering::SeqCst);
     eventually(|| listener.metrics.open.value() == 1).await;
     assert!(calls < 500, "{calls} answers wait for a client that takes none");
+}
+
+#[tokio::test]
+async fn a_head_that_is_refused_has_no_content() {
+    let listener = Listening::open();
+    let head =
+        request(1, END_STREAM | END_HEADERS, &[(":method", "HEAD"), (":path", "/")], &[("expect", "x")]);
+    let mut client = Frames::open(&listener, &[setting(1, 0), head, frame(PING, 0, 0, &[7; 8])]).await;
+    let answer = client.next_of(&[HEADERS, RST_STREAM]).await;
+    assert_eq!((answer.kind, answer.flags & END_STREAM), (HEADERS, END_STREAM));
+    assert_eq!(client.next_of(&[DATA, PING]).await.kind, PING);
+}
+
+#[tokio::test]
+async fn an_answer_before_the_end_of_the_request_tells_its_client_at_once() {
+    let listener = Listening::open();
+    let post = request(1, END_HEADERS, &[(":method", "POST"), (":path", "/ignore-stream")], &[]);
+    // As much as the window of the stream takes: its client waits, and says nothing more.
+    let content = vec![frame(DATA, 0, 1, &[b'x'; 16_384]); 16];
+    let mut client = Frames::open(&listener, &[setting(1, 0), post, content.concat()]).await;
+    let data = client.next_of(&[DATA]).await;
+    assert_eq!(data.flags & END_STREAM, END_STREAM);
+    let reset = client.next_of(&[RST_STREAM]).await;
+    assert_eq!((reset.stream, reset.payload), (1, vec![0; 4]));
+}
+
+#[tokio::test]
+async fn the_last_stream_of_a_goodbye_never_rises() {
+    let listener = Listening::open();
+    let mut client = Frames::open(&listener, &[setting(1, 0), get(1, "/never", &[])]).await;
+    eventually(|| listener.metrics.requests_http2.value() == 1).await;
+    listener.drain.start();
+    let ping = client.next_of(&[PING]).await;
+    client.send(&[frame(PING, ACK, 0, &ping.payload)]).await;
+    let last = |goaway: &Frame| goaway.payload[..4].to_vec();
+    let mut goaway = client.next_of(&[GOAWAY]).await;
+    while last(&goaway) == [0x7f, 0xff, 0xff, 0xff] {
+        goaway = client.next_of(&[GOAWAY]).await;
+    }
+    assert_eq!(last(&goaway), [0, 0, 0, 1]);
+    // It is not served, and then the connection breaks.
+    client.send(&[get(5, "/late", &[]), frame(SETTINGS, 0, 1, b"")]).await;
+    let goaway = client.next_of(&[GOAWAY]).await;
+    assert_eq!((last(&goaway), goaway.payload[7]), (vec![0, 0, 0, 1], 1));
+}
+
+#[tokio::test]
+async fn a_stream_that_others_leave_no_window_is_not_cut_while_its_client_reads() {
+    let limits = Limits { write_idle: Duration::from_millis(1500), ..Limits::default() };
+    let listener = Listening::with(Settings { limits, ..Settings::default() });
+    let mut client = two_that_wait(&listener, ["u=1", "u=5"]).await;
+    let begun = std::time::Instant::now();
+    // The second gets nothing for longer than it may wait for its own window.
+    let mut rest = 2_000_995 - 65_535;
+    client.data_of(65_535).await;
+    while begun.elapsed() < Duration::from_millis(2000) {
+        client.send(&[window(0, 10_000), window(1, 10_000)]).await;
+        let (streams, _) = client.data_of(10_000).await;
+        assert!(streams.iter().all(|stream| *stream == 1), "{streams:?}");
+        rest -= 10_000;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    client.send(&[window(1, rest), window(0, rest + 10_000)]).await;
+    loop {
+        let frame = client.next_of(&[DATA, RST_STREAM]).await;
+        assert_eq!(frame.kind, DATA, "{frame:?}");
+        if frame.stream == 3 {
+            break;
+        }
+    }
 }

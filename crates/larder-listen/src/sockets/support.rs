@@ -78,8 +78,11 @@ impl TestService {
         let line = format!("{} {} {} {:?}", head.method, head.authority, head.target, head.version);
         let websocket = request.websocket;
         let mut trailers = HeaderMap::new();
-        let body =
-            if path == "/ignore" { Ok(Vec::new()) } else { read_all(request.body, &mut trailers).await };
+        let body = if path.starts_with("/ignore") {
+            Ok(Vec::new())
+        } else {
+            read_all(request.body, &mut trailers).await
+        };
         self.seen.lock().push(Seen { line: line.clone(), fields: head.fields, body: body.clone(), trailers });
         match path.as_str() {
             "/never" => std::future::pending().await,
@@ -88,6 +91,7 @@ impl TestService {
                 text("late")
             }
             "/ignore" => text("ignored"),
+            "/ignore-stream" => stream(None, vec![Ok("ignored")]),
             "/204" => with_status(204, Body::Empty),
             "/304" => with_status(304, Body::Empty),
             "/empty" => with_status(200, Body::Empty),

@@ -29,7 +29,9 @@ fn file(text: &str) -> Result<PathBuf, String> {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "larder run --origin <URL> [OPTIONS]\n       larder run <FILE> [OPTIONS]")]
+#[command(
+    override_usage = "larder run --origin <URL> [--domain <NAME> --agree-terms] [OPTIONS]\n       larder run <FILE> [OPTIONS]"
+)]
 pub(super) struct RunArguments {
     /// The app to accelerate: http://HOST:PORT, https://HOST, or unix:/path.sock
     #[arg(long, value_name = "URL", required_unless_present_any = ["config", "file"], conflicts_with_all = ["config", "file"])]
@@ -52,6 +54,12 @@ pub(super) struct RunArguments {
     /// How many workers [default: the CPUs that this process may use]
     #[arg(long, value_name = "N")]
     workers: Option<String>,
+    /// A domain to serve over HTTPS on ports 80 and 443, with a certificate that larder orders; may be given several times
+    #[arg(long, value_name = "NAME", requires = "origin", conflicts_with = "listen")]
+    domain: Vec<String>,
+    /// You have read the terms of Let's Encrypt, and agree
+    #[arg(long, requires = "domain")]
+    agree_terms: bool,
     /// Pass WebSockets on to the app
     #[arg(long, conflicts_with = "config")]
     websocket: bool,
@@ -68,6 +76,8 @@ impl RunArguments {
             admin: self.admin.clone(),
             memory: self.memory.clone(),
             workers: self.workers.clone(),
+            domains: self.domain.clone(),
+            agrees: self.agree_terms,
             websocket: self.websocket,
         };
         match (self.file(), &self.origin) {
