@@ -87,6 +87,10 @@ pub(crate) enum Refused {
     ListQuery,
     /// A query of `/object` that cannot be read.
     ObjectQuery,
+    /// A renewal of no certificate.
+    RenewQuery,
+    /// A renewal of a certificate that larder does not order.
+    NotOrdered,
     /// A change without anything that a page of another site could not send.
     Change,
     /// Content that is too long, or broke off.
@@ -129,6 +133,12 @@ pub(crate) fn words(refused: Refused) -> (StatusCode, &'static str, &'static str
             "view_token may look and explain, but not purge: show the token of [admin]",
         ),
         Refused::NoFleet => (StatusCode::NOT_FOUND, "no-fleet", "no [fleet] is configured here"),
+        Refused::RenewQuery => (StatusCode::BAD_REQUEST, "query", "name the host: name=www.example.com"),
+        Refused::NotOrdered => (
+            StatusCode::NOT_FOUND,
+            "not-ordered",
+            "larder orders no certificate for this host: no site with tls = \"acme\" has it",
+        ),
         Refused::Path => (StatusCode::NOT_FOUND, "not-found", "/ lists what is here"),
         Refused::Method(_) => {
             (StatusCode::METHOD_NOT_ALLOWED, "method", "Allow lists the methods that are answered here")
@@ -218,6 +228,8 @@ pub(crate) fn refusal_as(refused: Refused, json: &serde_json::Value) -> Response
         | Refused::Query
         | Refused::ListQuery
         | Refused::ObjectQuery
+        | Refused::RenewQuery
+        | Refused::NotOrdered
         | Refused::LiveQuery
         | Refused::HistoryQuery
         | Refused::FiguresQuery

@@ -159,6 +159,9 @@ pub trait Larder: Send + Sync + 'static {
     /// For `GET /api/v1/certificates`: the certificates that clients are shown, as JSON.
     fn certificates(&self) -> Bytes;
 
+    /// For `POST /api/v1/certificates`: orders a new one for a host now. False where none is ordered for it.
+    fn renew_certificate(&self, name: &str) -> bool;
+
     /// For `GET /api/v1/config`: the config in force, as JSON. Takes as long as the file takes to be read.
     fn config(&self) -> Answering<Bytes>;
 

@@ -95,6 +95,12 @@ pub(crate) fn purge(query: &str) -> Option<String> {
     url
 }
 
+/// Reads the parameters of `POST /api/v1/certificates`: a host alone.
+pub(crate) fn renew(query: &str) -> Option<String> {
+    let [name] = named(query, ["name"])?;
+    name
+}
+
 /// The values of these parameters, where there is no other.
 /// Parameters by name; `None` where one is unknown, stands twice, or is no text.
 pub(crate) fn named<const N: usize>(query: &str, names: [&str; N]) -> Option<[Option<String>; N]> {

@@ -60,6 +60,8 @@ fn reason(refused: Refused) -> Option<&'static str> {
         | Refused::Query
         | Refused::ListQuery
         | Refused::ObjectQuery
+        | Refused::RenewQuery
+        | Refused::NotOrdered
         | Refused::LiveQuery
         | Refused::HistoryQuery
         | Refused::FiguresQuery

@@ -115,6 +115,7 @@ impl Admin {
             }
             Deed::Config => self.config().await,
             Deed::Certificates => content(StatusCode::OK, JSON, self.shared.larder.certificates()),
+            Deed::Renew => self.renew(head),
             Deed::Explain => self.explain(head).await,
             Deed::List => self.list(head).await,
             Deed::Object => self.object(head).await,
@@ -234,6 +235,16 @@ impl Admin {
         match self.shared.larder.explain(question).await {
             Ok(json) => content(StatusCode::OK, JSON, json),
             Err(why) => unexplained(&why),
+        }
+    }
+
+    fn renew(&self, head: &RequestHead) -> Response {
+        let Some(name) = query::renew(head.target.query().unwrap_or_default()) else {
+            return refusal(Refused::RenewQuery);
+        };
+        match self.shared.larder.renew_certificate(&name) {
+            true => content(StatusCode::OK, JSON, serde_json::json!({ "asked": name }).to_string()),
+            false => refusal(Refused::NotOrdered),
         }
     }
 

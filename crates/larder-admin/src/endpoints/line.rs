@@ -43,6 +43,7 @@ pub(crate) enum Deed {
     About,
     Config,
     Certificates,
+    Renew,
     Purge(PurgeApi),
 }
 

@@ -374,16 +374,31 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
     },
     Endpoint {
         path: "/api/v1/certificates",
-        actions: &[Action {
-            deed: Deed::Certificates,
-            methods: GET,
-            class: Class::Looks,
-            parameters: &[],
-            purpose: "Lists the certificates that clients are shown.",
-            answer: "JSON: `certificates`, each with `site`, `source` (`file` or `acme`), `file` (or `null`), `key` (its kind and size), `names`, `not_before`, `not_after` (seconds since 1970, 0 where there is none yet), `days_left`, and `expires_soon`, by `expiry_warning` in `[tls]`. An ordered one has `next` (seconds since 1970), and `failure` where the last order failed.",
-            errors: &[],
-            command: Some("larder certs"),
-        }],
+        actions: &[
+            Action {
+                deed: Deed::Certificates,
+                methods: GET,
+                class: Class::Looks,
+                parameters: &[],
+                purpose: "Lists the certificates that clients are shown.",
+                answer: "JSON: `certificates`, each with `site`, `source` (`file` or `acme`), `file` (or `null`), `key` (its kind and size), `names`, `not_before`, `not_after` (seconds since 1970, 0 where there is none yet), `days_left`, and `expires_soon`, by `expiry_warning` in `[tls]`. An ordered one has `next` (seconds since 1970), and `failure` where the last order failed.",
+                errors: &[],
+                command: Some("larder certs"),
+            },
+            Action {
+                deed: Deed::Renew,
+                methods: POST,
+                class: Class::Changes,
+                parameters: &[Parameter {
+                    name: "name",
+                    about: "The host whose certificate it is; required.",
+                }],
+                purpose: "Orders a new certificate for a host now, whatever its schedule says.",
+                answer: "JSON: `asked`, the host. The list above tells what comes of it: another `not_before`, or a `failure`.",
+                errors: &[(400, "there is no `name`"), (404, "larder orders no certificate for this host")],
+                command: Some("larder certs renew"),
+            },
+        ],
     },
     Endpoint {
         path: "/api/v1/config",

@@ -86,6 +86,10 @@ impl Larder for Running {
         format!("{{\"may_change\": {may_change}}}").into()
     }
 
+    fn renew_certificate(&self, name: &str) -> bool {
+        name == "known.example"
+    }
+
     fn certificates(&self) -> Bytes {
         "{\"certificates\": []}".into()
     }
@@ -197,6 +201,7 @@ fn each_request_gets_the_answer_of_its_endpoint() {
         ("GET", "127.0.0.1:8081", "/api/v1/about", 200, "application/json", "{\"may_change\": true}"),
         ("GET", "127.0.0.1:8081", "/api/v1/config", 200, "application/json", "{\"file\": null}"),
         ("GET", "127.0.0.1:8081", "/api/v1/certificates", 200, "application/json", "{\"certificates\": []}"),
+        ("POST", "127.0.0.1:8081", "/api/v1/certificates?name=a", 403, "application/json", "\"change\""),
         ("GET", "127.0.0.1:8081", "/api/v1/config?x=1", 400, "application/json", "\"parameter\""),
         ("GET", "127.0.0.1:8081", "/explain?url=http://a/", 200, "application/json", "[\"GET\"]"),
         ("GET", "127.0.0.1:8081", "/explain?url=x%22", 422, "application/json", "\\\"x\\\"\\\" is none"),

@@ -377,6 +377,10 @@ impl Larder for Insight {
         self.shown.json(self.clock.now().wall)
     }
 
+    fn renew_certificate(&self, name: &str) -> bool {
+        self.shown.renew(name)
+    }
+
     fn config(&self) -> Answering<Bytes> {
         self.running.told()
     }

@@ -92,6 +92,14 @@ async fn a_certificate_is_ordered_served_and_kept() {
             metrics.value(&format!("larder_acme_failing{{certificate=\"{host}\",type=\"none\"}}")),
             Some(0.0)
         );
+        if challenge == "http-01" {
+            let admin = larder.admin.to_string();
+            let (code, said) = finished(&["certs", "renew", HOST, "--admin", &admin]).await;
+            assert!(code == 0 && said.contains("has a new certificate, good until "), "{said}");
+            assert_eq!(pebble.issued(), issued + 1, "{}", pebble.log());
+            let (code, said) = finished(&["certs", "renew", "foreign.example", "--admin", &admin]).await;
+            assert!(code == 1 && said.contains("larder orders no certificate for this host"), "{said}");
+        }
         larder.signal(Signal::TERM);
         assert_eq!(larder.end().await, 0);
     }

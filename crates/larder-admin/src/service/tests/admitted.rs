@@ -44,15 +44,19 @@ fn every_line_of_the_table_is_answered_to_whom_it_says() {
     for endpoint in ENDPOINTS {
         for action in endpoint.actions {
             for method in action.methods {
-                let required =
-                    [("/", "url=http://a/"), ("/api/", "names=requests"), ("/api/v1/latency", "of=all")]
-                        .into_iter()
-                        .filter(|(below, pair)| {
-                            endpoint.path.starts_with(below)
-                                && action.parameters.iter().any(|known| {
-                                    pair.strip_prefix(known.name).is_some_and(|rest| rest.starts_with('='))
-                                })
-                        });
+                let required = [
+                    ("/", "url=http://a/"),
+                    ("/api/", "names=requests"),
+                    ("/api/v1/latency", "of=all"),
+                    ("/api/v1/certificates", "name=known.example"),
+                ]
+                .into_iter()
+                .filter(|(below, pair)| {
+                    endpoint.path.starts_with(below)
+                        && action.parameters.iter().any(|known| {
+                            pair.strip_prefix(known.name).is_some_and(|rest| rest.starts_with('='))
+                        })
+                });
                 let query = required.map(|(_, pair)| pair).collect::<Vec<_>>().join("&");
                 let target = format!("{}?{query}", target(endpoint.path));
                 let ask = |token| {

@@ -73,6 +73,12 @@ impl CertificatesTold {
         running.and_then(|running| running.as_ref().map(Acme::status)).unwrap_or_default()
     }
 
+    /// Has a certificate ordered now. False where none is ordered under this name.
+    pub(in crate::server) fn renew(&self, name: &str) -> bool {
+        let running = self.orders.get().map(|orders| orders.lock());
+        running.is_some_and(|running| running.as_ref().is_some_and(|acme| acme.renew_now(name)))
+    }
+
     pub(in crate::server) fn json(&self, now: WallTime) -> Bytes {
         let shown = self.shown.read();
         let told = |known: &KnownCertificate| CertificateTold {
