@@ -212,8 +212,9 @@ impl Listening {
         let is_hopeless = missing.len() == challenges.len() && !directory.is_own();
         if is_hopeless {
             let problem = reading.problem(place, at, missing.join("; "));
-            let hint = "a CA proves hosts on ports 80 and 443 alone: listen = [\"*:80\", { address = \"*:443\", tls = true }]";
-            reading.refuse(problem.hint(hint));
+            // A container's ports may be others outside, which larder cannot see.
+            let hint = "a CA proves hosts on ports 80 and 443 alone: listen there, or have these ports mapped to those of larder";
+            reading.warn(problem.hint(hint));
             return;
         }
         for found in missing {
