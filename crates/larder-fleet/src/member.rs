@@ -204,7 +204,7 @@ impl<W: Clone> Member<W> {
         self.own.has_unplaced()
     }
 
-    /// Whether a purge lies in the log, where whoever enters or returns reads it, or is not waited for any more.
+    /// Whether a purge lies in the log, where members that enter or return read it, or is not waited for any more.
     pub fn is_placed(&self, id: EntryId) -> bool {
         self.own.find(id).is_none_or(|purge| purge.placed.is_some())
     }

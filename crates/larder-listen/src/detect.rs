@@ -22,7 +22,7 @@ use crate::settings::Limits;
 use crate::timer::Timer;
 
 /// What an HTTP/2 client with prior knowledge sends first (RFC 9113 3.4).
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Room for what is read from a connection. Small, because every idle connection has it.
 pub(crate) const READ_BYTES: usize = 4 * 1024;

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
-use http::{HeaderMap, HeaderName, Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use larder_http::body::Body;
 use larder_http::fields::cache_status::CACHE_STATUS;
 use larder_http::fields::content_type;
@@ -19,6 +19,7 @@ use super::frame::{DATA, END_STREAM, ErrorCode, WINDOW_UPDATE};
 use super::hpack::encode::{Block, PassingName};
 use super::incoming_content::{IncomingContent, Wanted};
 use super::outgoing::OutgoingContent;
+use super::priority::PRIORITY_FIELD;
 use super::request_head::ParsedRequest;
 use super::stream::{ServedStream, Stage, StreamFacts};
 use crate::byte_stream::ByteStream;
@@ -190,7 +191,7 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
             head = ResponseHead::new(StatusCode::BAD_GATEWAY, HeaderMap::new());
             body = Body::Empty;
         }
-        if let Some(field) = head.field(&PRIORITY) {
+        if let Some(field) = head.field(&PRIORITY_FIELD) {
             facts.priority = facts.priority.with(field.as_bytes());
         }
         let may_have_content =
@@ -361,7 +362,6 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
     }
 }
 
-const PRIORITY: HeaderName = HeaderName::from_static("priority");
 static AGE: PassingName = PassingName::new("age");
 static CACHE_STATUS_NAME: PassingName = PassingName::new("cache-status");
 static CONTENT_LENGTH_NAME: PassingName = PassingName::new("content-length");

@@ -32,6 +32,7 @@ const TURN_BYTES: usize = 256 * 1024;
 
 /// What the PING says that goes with the first GOAWAY.
 pub(super) const LEAVING_PING: [u8; 8] = *b"larder\0\0";
+
 /// What one turn has taken.
 #[derive(Debug, Default)]
 pub(super) struct TurnCount {

@@ -10,13 +10,14 @@
 //!        +----------------- until nothing moves, or the turn is used up ---------------------------+
 //! ```
 //!
-//! `receive` has what frames of the client do, `answer` how a response begins, `send` how its content is queued and counted, `ending` the ways out. What a
+//! `receive`, `request_data` and `control` have what frames of the client do, `answer` how a response begins, `send` how its content is queued and counted, `ending` the ways out. What a
 //! client may cost is bounded in `budget` and by the constants here; a stream's errors reset it, and errors of the connection end all.
 //! Deliberately absent: server push, extended CONNECT, and the priorities of RFC 7540.
 
 mod answer;
 mod budget;
 mod connection;
+mod control;
 mod ending;
 mod flow;
 mod frame;
@@ -26,6 +27,7 @@ mod incoming_content;
 mod outgoing;
 mod priority;
 mod receive;
+mod request_data;
 mod request_head;
 mod schedule;
 mod send;

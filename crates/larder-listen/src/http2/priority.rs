@@ -2,6 +2,10 @@
 //!
 //! In: a field Priority, or what PRIORITY_UPDATE has in its place. Out: a [`Priority`]. What cannot be read leaves things as they were.
 
+use http::HeaderName;
+
+/// The field that says it.
+pub(super) const PRIORITY_FIELD: HeaderName = HeaderName::from_static("priority");
 /// The levels of urgency.
 pub(super) const URGENCIES: usize = 8;
 

@@ -1,8 +1,8 @@
-//! What the client's frames do (RFC 9113 6).
+//! The client's frames, in their order (RFC 9113 4, 6), and field blocks of requests and trailers.
 //!
-//! In: bytes as they were read. Out: requests handed to the service, content to its reader, windows and settings taken over, answers
-//! to what has to be answered. Content of a frame is handed on as it comes; of all other frames, and of field blocks, the whole is
-//! waited for, within `head_time`. An error of a stream resets it; what is returned as an error ends the connection.
+//! In: bytes as they were read. Out: requests handed to the service, trailers to their reader; `request_data` has the frames of content, `control` those
+//! that carry none. Of all but content the whole frame is waited for, and the whole block, within `head_time`. An error of a stream resets
+//! it; a returned error ends the connection.
 
 use std::task::Context;
 
@@ -10,22 +10,18 @@ use bytes::{Buf as _, BytesMut};
 use larder_http::body::BodyError;
 
 use super::budget::Exhausted;
-use super::connection::{Http2Connection, LEAVING_PING, Leaving, OpenBlock, OpenData, Reading, TurnCount};
-use super::flow::WindowError;
+use super::connection::{Http2Connection, Leaving, OpenBlock, Reading, TurnCount};
 use super::frame::{
     self, ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, ErrorCode, FrameHead, GOAWAY, HEAD_BYTES,
-    HEADERS, PADDED, PAYLOAD_MAX, PING, PRIORITY, PRIORITY_UPDATE, PUSH_PROMISE, RST_STREAM, SETTINGS,
-    WINDOW_UPDATE,
+    HEADERS, PAYLOAD_MAX, PING, PRIORITY, PRIORITY_UPDATE, PUSH_PROMISE, RST_STREAM, SETTINGS, WINDOW_UPDATE,
 };
-use super::hpack::decode::{DecodeError, HeadLimits};
-use super::priority::Priority;
+use super::hpack::decode::{DecodeError, DecodedField, HeadLimits};
 use super::request_head::{HeadBuilder, HeadContext, NoRequest, TrailerBuilder};
-use super::stream::{EndedBy, Stage};
+use super::stream::EndedBy;
 use crate::byte_stream::ByteStream;
-use crate::error::Refusal;
+use crate::detect::PREFACE;
 use crate::service::Service;
 
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// CONTINUATION frames of one block (CVE-2024-27316).
 const CONTINUATIONS_MAX: usize = 8;
 /// A block may be so many times as long as the head that it stands for, and is refused with an answer up to there.
@@ -34,10 +30,6 @@ const BLOCK_EXCESS: usize = 4;
 const HEADS_MAX: usize = 32;
 /// Fields that every request has beside those that its limit counts.
 const PSEUDO_FIELDS: usize = 4;
-/// Pieces of content that are smaller are copied out of the buffer that they were read to.
-const COPIED_BYTES_MAX: usize = 8 * 1024;
-/// Priorities that are remembered for streams that are still to come.
-const PRIORITIES_MAX: usize = 16;
 
 impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
     /// Does what the frames say that were read, as far as the turn goes.
@@ -182,7 +174,7 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
     }
 
     /// A frame came that does nothing by itself.
-    fn spend(&mut self) -> Result<(), ErrorCode> {
+    pub(super) fn spend(&mut self) -> Result<(), ErrorCode> {
         self.budget.frame().map_err(|exhausted| self.exhausted(exhausted))
     }
 
@@ -261,7 +253,7 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
     fn decode(
         &mut self,
         block: &[u8],
-        sink: impl FnMut(super::hpack::decode::DecodedField<'_>),
+        sink: impl FnMut(DecodedField<'_>),
     ) -> Result<(usize, bool), ErrorCode> {
         let limits = &self.context.settings.limits;
         let limits = HeadLimits {
@@ -356,278 +348,13 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
         }
     }
 
-    /// A DATA frame begins.
-    fn begin_data(&mut self, read: &mut BytesMut, head: FrameHead) -> Result<bool, ErrorCode> {
-        let mut padding = 0;
-        let mut padding_head = 0;
-        if head.has(PADDED) {
-            if head.length == 0 {
-                return Err(ErrorCode::FrameSize);
-            }
-            let Some(length) = read.get(HEAD_BYTES) else { return Ok(false) };
-            (padding, padding_head) = (usize::from(*length), 1);
-        }
-        let left = (head.length - padding_head).checked_sub(padding).ok_or(ErrorCode::Protocol)?;
-        if head.stream > self.streams.last || head.stream.is_multiple_of(2) {
-            return Err(ErrorCode::Protocol);
-        }
-        read.advance(HEAD_BYTES + padding_head);
-        let (stream, ends) = (head.stream, head.has(END_STREAM));
-        let place = self.streams.find(stream);
-        if place.is_none() || (left == 0 && !ends) {
-            self.spend()?;
-        } else {
-            self.budget.content(left);
-        }
-        let overrun = |_: WindowError| ErrorCode::FlowControl;
-        self.receive_window.received(head.length).map_err(overrun)?;
-        self.receive_window.taken(padding + padding_head);
-        self.reading = Reading::Content(OpenData { stream, left, padding, ends });
-        let Some(place) = place else {
-            return match self.streams.ended_by(stream) {
-                Some(EndedBy::Larder) => Ok(true),
-                Some(EndedBy::Client) | None => Err(ErrorCode::StreamClosed),
-            };
-        };
-        let Some(found) = self.streams.at_mut(place) else { return Ok(true) };
-        found.receive_window.taken(padding + padding_head);
-        if found.facts.has_ended {
-            self.fail_stream(place, BodyError::Framing, ErrorCode::StreamClosed)?;
-        } else if found.receive_window.received(head.length).is_err() {
-            self.fail_stream(place, BodyError::Framing, ErrorCode::FlowControl)?;
-        } else if padding + padding_head > 0 {
-            self.collect(place);
-        }
-        Ok(true)
-    }
-
-    /// Hands on what came of a DATA frame. False where nothing did.
-    fn take_content(&mut self, read: &mut BytesMut, open: OpenData) -> Result<bool, ErrorCode> {
-        let OpenData { stream, left, padding, ends } = open;
-        let length = left.min(read.len());
-        if length > 0 {
-            // A small piece of a large buffer would keep all of it.
-            let piece = match length < COPIED_BYTES_MAX {
-                true => read.copy_to_bytes(length),
-                false => read.split_to(length).freeze(),
-            };
-            self.reading = Reading::Content(OpenData { left: left - length, ..open });
-            match self.streams.find(stream) {
-                Some(place) => self.give(place, piece)?,
-                None => self.receive_window.taken(length),
-            }
-            return Ok(true);
-        }
-        let skipped = padding.min(read.len());
-        if left > 0 || (padding > 0 && skipped == 0) {
-            return Ok(false);
-        }
-        read.advance(skipped);
-        if skipped < padding {
-            self.reading = Reading::Content(OpenData { padding: padding - skipped, ..open });
-            return Ok(true);
-        }
-        self.reading = Reading::Frame;
-        if ends {
-            self.end_content(stream)?;
-        }
-        Ok(true)
-    }
-
-    fn give(&mut self, place: usize, piece: bytes::Bytes) -> Result<(), ErrorCode> {
-        let length = piece.len();
-        let Some(stream) = self.streams.at_mut(place) else { return Ok(()) };
-        stream.received = stream.received.saturating_add(length as u64);
-        let limits = &self.context.settings.limits;
-        if limits.body_bytes_max.is_some_and(|most| stream.received > most) {
-            self.receive_window.taken(length);
-            return self.refuse_content(place, Refusal::BodyTooLarge, BodyError::TooLarge);
-        }
-        match stream.content.as_ref().map_or(Ok(false), |content| content.give(piece)) {
-            Ok(true) => {}
-            // Its reader is gone. The window of the stream stays as it is, so that little of it comes.
-            Ok(false) => self.receive_window.taken(length),
-            Err(error) => {
-                self.receive_window.taken(length);
-                return self.fail_stream(place, error, ErrorCode::Protocol);
-            }
-        }
-        Ok(())
-    }
-
-    fn end_content(&mut self, id: u32) -> Result<(), ErrorCode> {
-        self.note_ended(id);
-        let Some(place) = self.streams.find(id) else { return Ok(()) };
-        let Some(stream) = self.streams.at_mut(place) else { return Ok(()) };
-        stream.facts.has_ended = true;
-        match stream.content.as_ref().map_or(Ok(()), |content| content.end(None)) {
-            Ok(()) => Ok(()),
-            Err(error) => self.fail_stream(place, error, ErrorCode::Protocol),
-        }
-    }
-
-    /// The client has sent all of a request that was answered before.
-    fn note_ended(&mut self, id: u32) {
-        if !self.unended.is_empty() {
-            self.unended.retain(|other| *other != id);
-        }
-    }
-
-    /// A frame of RFC 7540, which only has a form any more.
-    fn take_priority(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ErrorCode> {
-        let dependency = frame::number(payload).map(|stream| stream & 0x7fff_ffff);
-        let code = match payload.len() {
-            5 if dependency != Some(head.stream) => return self.spend(),
-            5 => ErrorCode::Protocol,
-            _ => ErrorCode::FrameSize,
-        };
-        match self.streams.find(head.stream) {
-            Some(place) => self.fail_stream(place, BodyError::Cut, code),
-            None => Err(code),
-        }
-    }
-
-    fn take_reset(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ErrorCode> {
-        if payload.len() != 4 {
-            return Err(ErrorCode::FrameSize);
-        }
-        if head.stream > self.streams.last || head.stream.is_multiple_of(2) {
-            return Err(ErrorCode::Protocol);
-        }
-        self.note_ended(head.stream);
-        let Some(place) = self.streams.find(head.stream) else { return self.spend() };
-        if let Some(stream) = self.streams.at_mut(place) {
-            // Nothing more comes of it.
-            stream.facts.has_ended = true;
-        }
-        self.drop_stream(place);
-        self.budget.reset().map_err(|exhausted| self.exhausted(exhausted))
-    }
-
-    fn take_settings(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ErrorCode> {
-        if head.has(ACK) {
-            if !payload.is_empty() {
-                return Err(ErrorCode::FrameSize);
-            }
-            // Ours are sent once.
-            return if std::mem::replace(&mut self.is_acknowledged, true) {
-                Err(ErrorCode::Protocol)
-            } else {
-                Ok(())
-            };
-        }
-        if self.has_settings {
-            self.spend()?;
-        }
-        self.has_settings = true;
-        let before = self.queue.client.initial_window;
-        self.queue.client.apply(payload)?;
-        if let Some(bytes) = self.queue.client.table_bytes.take() {
-            self.queue.encoder.set_table_size(bytes);
-        }
-        let by = i64::from(self.queue.client.initial_window) - i64::from(before);
-        if by != 0 {
-            let places: Vec<usize> = self.streams.places().collect();
-            for place in places {
-                if let Some(stream) = self.streams.at_mut(place) {
-                    stream.facts.window.open(by).map_err(|WindowError| ErrorCode::FlowControl)?;
-                }
-                self.unblock(place);
-            }
-        }
-        self.queue.control((SETTINGS, ACK, 0), &[]);
-        Ok(())
-    }
-
-    fn take_ping(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ErrorCode> {
-        if payload.len() != 8 {
-            return Err(ErrorCode::FrameSize);
-        }
-        if !head.has(ACK) {
-            self.spend()?;
-            self.queue.control((PING, ACK, 0), payload);
-            return Ok(());
-        }
-        if payload == LEAVING_PING && matches!(self.leaving, Leaving::Warned(_)) {
-            self.say_last();
-            return Ok(());
-        }
-        self.spend()
-    }
-
-    fn take_window_update(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ErrorCode> {
-        if payload.len() != 4 {
-            return Err(ErrorCode::FrameSize);
-        }
-        let by = frame::number(payload).unwrap_or_default() & 0x7fff_ffff;
-        self.spend()?;
-        if head.stream == 0 {
-            if by == 0 {
-                return Err(ErrorCode::Protocol);
-            }
-            self.queue.window.open(by.into()).map_err(|WindowError| ErrorCode::FlowControl)?;
-            let places: Vec<usize> = self.streams.places().collect();
-            places.into_iter().for_each(|place| self.unblock(place));
-            return Ok(());
-        }
-        let Some(place) = self.streams.find(head.stream) else {
-            let is_idle = head.stream > self.streams.last || head.stream.is_multiple_of(2);
-            return if is_idle { Err(ErrorCode::Protocol) } else { Ok(()) };
-        };
-        let Some(stream) = self.streams.at_mut(place) else { return Ok(()) };
-        if by == 0 {
-            return self.fail_stream(place, BodyError::Cut, ErrorCode::Protocol);
-        }
-        if stream.facts.window.open(by.into()).is_err() {
-            return self.fail_stream(place, BodyError::Cut, ErrorCode::FlowControl);
-        }
-        self.unblock(place);
-        Ok(())
-    }
-
-    fn take_priority_update(&mut self, payload: &[u8]) -> Result<(), ErrorCode> {
-        let (Some(id), Some(field)) = (frame::number(payload), payload.get(4..)) else {
-            return Err(ErrorCode::FrameSize);
-        };
-        let id = id & 0x7fff_ffff;
-        if id == 0 {
-            return Err(ErrorCode::Protocol);
-        }
-        self.spend()?;
-        let priority = Priority::default().with(field);
-        if let Some(place) = self.streams.find(id) {
-            self.reprioritise(place, priority);
-        } else if id > self.streams.last {
-            self.priorities.retain(|(other, _)| *other != id);
-            if self.priorities.len() == PRIORITIES_MAX {
-                self.priorities.pop_front();
-            }
-            self.priorities.push_back((id, priority));
-        }
-        Ok(())
-    }
-
-    /// What PRIORITY_UPDATE has said of a stream before it began.
-    pub(super) fn take_announced_priority(&mut self, id: u32) -> Option<Priority> {
-        if self.priorities.is_empty() {
-            return None;
-        }
-        let found = self.priorities.iter().find(|(other, _)| *other == id).map(|(_, priority)| *priority);
-        self.priorities.retain(|(other, _)| *other > id);
-        found
-    }
-
-    fn reprioritise(&mut self, place: usize, priority: Priority) {
-        let Some(stream) = self.streams.at_mut(place) else { return };
-        stream.facts.priority = priority;
-        if stream.is_scheduled {
-            self.schedule.remove(place);
-            self.schedule.push(place, priority);
-        }
-    }
-
     /// An error of a stream: it is reset, and counted.
-    fn fail_stream(&mut self, place: usize, error: BodyError, code: ErrorCode) -> Result<(), ErrorCode> {
+    pub(super) fn fail_stream(
+        &mut self,
+        place: usize,
+        error: BodyError,
+        code: ErrorCode,
+    ) -> Result<(), ErrorCode> {
         let Some(stream) = self.streams.at_mut(place) else { return Ok(()) };
         if let Some(content) = &stream.content {
             content.fail(error);
@@ -647,18 +374,6 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
 
     pub(super) fn note_over(&mut self, id: u32, has_ended: bool) {
         self.streams.note_end(id, if has_ended { EndedBy::Client } else { EndedBy::Larder });
-    }
-
-    /// Content cannot be taken. Where the call is under way still, its client is answered.
-    fn refuse_content(&mut self, place: usize, refusal: Refusal, error: BodyError) -> Result<(), ErrorCode> {
-        let Some(stream) = self.streams.at_mut(place) else { return Ok(()) };
-        if let Some(content) = &stream.content {
-            content.fail(error);
-        }
-        if let Stage::Calling { .. } = stream.stage {
-            self.refuse_stream(place, refusal);
-        }
-        Ok(())
     }
 
     /// What is told at the end of a turn: more room for content, and that a request which was answered needs no more of it.

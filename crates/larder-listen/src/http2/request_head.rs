@@ -16,7 +16,7 @@ use larder_http::target::Target;
 use larder_http::trailers::{self, Wish};
 
 use super::hpack::decode::DecodedField;
-use super::priority::Priority;
+use super::priority::{PRIORITY_FIELD, Priority};
 use crate::error::Refusal;
 use crate::settings::Limits;
 
@@ -146,7 +146,7 @@ impl HeadBuilder {
             HOST => self.has.host = true,
             CONTENT_LENGTH => self.has.length = true,
             EXPECT => self.has.expectation = true,
-            _ if name.as_str() == "priority" => {
+            _ if name == PRIORITY_FIELD => {
                 self.priority = Some(self.priority.unwrap_or_default().with(value.as_bytes()));
             }
             _ => self.has.of_connection |= connection::is_connection_level(&name),

@@ -7,7 +7,6 @@
 //! A note that is too long, or that cannot be read again, stands for more than it named: too much is asked of the origin
 //! then.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,12 +33,6 @@ pub(crate) struct Writing {
     purging: Option<JoinHandle<()>>,
     /// The entry of a fleet's log, which holds where the responses outlive this process at a server.
     placing: Option<Placing>,
-}
-
-impl fmt::Debug for Writing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Writing").field("stores", &self.stores.len()).finish_non_exhaustive()
-    }
 }
 
 impl Writing {

@@ -90,7 +90,7 @@ fn renew(arguments: &RenewArguments) -> ExitCode {
     let (text, code) = match run(renewed(arguments)) {
         Err(error) => return failed(&error),
         Ok(Renewed::Until(not_after)) => (
-            format!("{} has a new certificate, good until {}\n", arguments.name, date(not_after)),
+            format!("{} has a new certificate, good until {}\n", printable(&arguments.name), date(not_after)),
             exit::SUCCESS,
         ),
         Ok(Renewed::Failed(why)) => {
