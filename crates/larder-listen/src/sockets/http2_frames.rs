@@ -212,18 +212,20 @@ async fn content_in_the_smallest_pieces_arrives_whole() {
 
 #[tokio::test]
 async fn a_client_that_reads_nothing_is_not_read_from_without_end() {
-    let listener = Listening::open();
+    const REQUESTS: u32 = 3000;
+    let limits = Limits { write_idle: Duration::from_secs(3), ..Limits::default() };
+    let listener = Listening::with(Settings { limits, ..Settings::default() });
     let mut client = Frames::open(&listener, &[setting(1, 0)]).await;
-    // Each is answered with a head that nothing but the connection bounds.
-    let asked = async {
-        for stream in (1..).step_by(2) {
-            client.send(&[get(stream, "/long-head", &[])]).await;
-        }
-    };
-    assert!(tokio::time::timeout(Duration::from_millis(500), asked).await.is_err());
+    let asked: Vec<Vec<u8>> = (0..REQUESTS).map(|n| get(1 + 2 * n, "/long-head", &[])).collect();
+    // Each is answered with a head of 40 KB that nothing but the connection bounds. It is cut because it takes none.
+    let sent = tokio::spawn(async move {
+        let _ = client.0.write(&asked.concat()).await;
+        client
+    });
+    eventually(|| listener.metrics.write_stalled.value() == 1).await;
     let calls = listener.service.calls.load(std::sync::atomic::Ordering::SeqCst);
-    eventually(|| listener.metrics.open.value() == 1).await;
-    assert!(calls < 500, "{calls} answers wait for a client that takes none");
+    assert!(calls < REQUESTS as usize / 2, "{calls} answers wait for a client that takes none");
+    drop(sent.await);
 }
 
 #[tokio::test]
@@ -240,7 +242,7 @@ async fn a_head_that_is_refused_has_no_content() {
 #[tokio::test]
 async fn an_answer_before_the_end_of_the_request_tells_its_client_at_once() {
     let listener = Listening::open();
-    let post = request(1, END_HEADERS, &[(":method", "POST"), (":path", "/ignore-stream")], &[]);
+    let post = request(1, END_HEADERS, &[(":method", "POST"), (":path", "/ignore-late")], &[]);
     // As much as the window of the stream takes: its client waits, and says nothing more.
     let content = vec![frame(DATA, 0, 1, &[b'x'; 16_384]); 16];
     let mut client = Frames::open(&listener, &[setting(1, 0), post, content.concat()]).await;

@@ -79,6 +79,8 @@ impl TestService {
         let websocket = request.websocket;
         let mut trailers = HeaderMap::new();
         let body = if path.starts_with("/ignore") {
+            // Gone before the answer.
+            drop(request.body);
             Ok(Vec::new())
         } else {
             read_all(request.body, &mut trailers).await
@@ -91,7 +93,11 @@ impl TestService {
                 text("late")
             }
             "/ignore" => text("ignored"),
-            "/ignore-stream" => stream(None, vec![Ok("ignored")]),
+            "/ignore-late" => {
+                // What its client may send has come by then.
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                stream(None, vec![Ok("ignored")])
+            }
             "/204" => with_status(204, Body::Empty),
             "/304" => with_status(304, Body::Empty),
             "/empty" => with_status(200, Body::Empty),
