@@ -66,6 +66,9 @@ impl IncomingContent {
     /// is told to go on.
     pub(super) fn new(length: Option<u64>, awaits_continue: bool, pace: Pace) -> (Self, Body) {
         let state = Arc::new(Mutex::new(State { left: length, awaits_continue, ..State::default() }));
+        // Nothing, with an end that is still to come, is content of a length that is not known: a length of 0 would tell the origin of an
+        // end that this client may yet break.
+        let length = length.filter(|length| *length > 0);
         let reader = ContentReader { state: Arc::clone(&state), left: length, pace, timer: Timer::default() };
         (Self(state), Body::Stream { length, stream: Box::pin(reader) })
     }
@@ -315,6 +318,15 @@ mod tests {
         assert_eq!(content.give(Bytes::from_static(b"ab")), Ok(true));
         assert_eq!(content.end(None), Err(BodyError::Framing));
         assert_eq!(content.give(Bytes::from_static(b"cd")), Err(BodyError::Framing));
+    }
+
+    #[tokio::test]
+    async fn nothing_announced_is_not_said_before_the_end() {
+        let pace = Pace::new(Duration::from_secs(30), Duration::from_secs(30), 1);
+        let (content, body) = IncomingContent::new(Some(0), false, pace);
+        assert_eq!(body.length(), None);
+        assert_eq!(content.give(Bytes::from_static(b"a")), Err(BodyError::Framing));
+        assert_eq!(content.end(None), Ok(()));
     }
 
     #[tokio::test]
