@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use rcgen::CertificateParams;
 use rcgen::{BasicConstraints, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+pub use rcgen::{CertificateParams, SanType};
 use tempfile::TempDir;
 use tokio_rustls::rustls;
 use tokio_rustls::rustls::ServerConfig;

@@ -153,6 +153,17 @@ impl Wire {
         Ok(read)
     }
 
+    /// What has come, as soon as there is any; nothing at the end of the stream.
+    ///
+    /// # Errors
+    /// As [`Wire::fill`].
+    pub async fn read_some(&mut self) -> Result<Bytes, Error> {
+        if self.ahead.is_empty() {
+            self.fill("bytes").await?;
+        }
+        Ok(self.ahead.split().freeze())
+    }
+
     /// Everything up to and with `end`, as it comes.
     ///
     /// # Errors

@@ -109,6 +109,14 @@ impl Connection {
         Ok(out)
     }
 
+    /// What has come, as soon as there is any; nothing at the end of the connection.
+    ///
+    /// # Errors
+    /// As [`Wire::read_some`].
+    pub async fn read_some(&mut self) -> Result<Bytes, Error> {
+        self.wire.read_some().await
+    }
+
     /// Everything up to and with `end`, as it comes; for what is to be compared byte by byte.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 //! request pipelined behind them. Then it looks at three things: what the client got and whether its connection was
 //! closed, what exactly the origin received, and that nothing is left open. Tables hold what one write can show
 //! (`http1/{request_line,hosts,fields,framing,chunks,connection,limits}.rs`), `slow.rs` and `walks.rs` what takes
-//! time and steps, `poison.rs` and `poison_answers.rs` what a second client is served after an attack.
+//! time and steps, `poison.rs` and `poison_answers.rs` what a second client is served after an attack. Each runs in clear text and over TLS.
 //! Deliberately absent: HTTP/2, and answers of hostile origins.
 
 mod chunks;
@@ -22,9 +22,14 @@ mod table;
 mod walks;
 
 use crate::hostile::suite::{Run, run_all};
+use crate::hostile::transport::over_both;
 
 #[test]
 fn no_hostile_request_gets_through() {
+    run_all(over_both(runs));
+}
+
+fn runs() -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     for cases in [
         request_line::cases(),
@@ -41,5 +46,5 @@ fn no_hostile_request_gets_through() {
     runs.extend(slow::runs());
     runs.extend(poison::runs());
     runs.extend(poison_answers::runs());
-    run_all(runs);
+    runs
 }

@@ -11,3 +11,4 @@ mod http2;
 mod origin;
 mod stage;
 pub(crate) mod suite;
+mod transport;

@@ -16,6 +16,8 @@ use larder_testkit::client::{Connection, Progress, Request, Response};
 use larder_testkit::origin::{Answer, Origin, PathScript, Seen};
 use larder_testkit::wire::to_bytes;
 
+use crate::hostile::transport::Transport;
+
 /// How a case ended; the text says what was wrong.
 pub(crate) type Outcome = Result<(), String>;
 /// A case while it runs.
@@ -59,9 +61,10 @@ impl Stage {
         scripts.extend(standard());
         let origin = Origin::simple(scripts).map_err(|error| error.to_string())?;
         let url = origin.url();
+        let (listen, tls) = Transport::current().config();
         let config = format!(
-            "listen = [\"127.0.0.1:0\"]\nadmin = false\nworkers = 1\n{top}\n\
-             [origins.app]\nservers = [\"{url}\"]\n[[site]]\norigin = \"app\"\n{site}\n"
+            "listen = [{listen}]\nadmin = false\nworkers = 1\n{top}\n\
+             [origins.app]\nservers = [\"{url}\"]\n[[site]]\norigin = \"app\"\n{tls}\n{site}\n"
         );
         let checked = larder_config::parse(&config, "case", Path::new("."));
         let checked = checked.map_err(|errors| errors.to_string())?;
@@ -73,8 +76,7 @@ impl Stage {
 
     /// A client's connection.
     pub(crate) async fn connect(&self) -> Result<Client, String> {
-        let connection = Connection::open(self.addr, LIMIT).await;
-        Ok(Client(connection.map_err(|error| error.to_string())?))
+        Ok(Client(Transport::current().connect(self.addr, "http/1.1", LIMIT).await?))
     }
 
     /// One request on a connection of its own.
@@ -127,16 +129,16 @@ impl Stage {
 pub(crate) struct Client(Connection);
 
 impl Client {
-    /// Sends characters up to U+00FF as the bytes of that number.
+    /// Sends a request in clear text as it is over its transport, characters up to U+00FF as the bytes of that number.
     pub(crate) async fn write(&mut self, text: &str) -> Outcome {
         // A server may refuse and close before it has taken everything; what it said still counts.
-        let _ = self.0.write(&to_bytes(text)).await;
+        let _ = self.0.write(&to_bytes(&Transport::current().told(text))).await;
         Ok(())
     }
 
     /// The same in single bytes.
     pub(crate) async fn write_bytewise(&mut self, text: &str) -> Outcome {
-        for byte in to_bytes(text) {
+        for byte in to_bytes(&Transport::current().told(text)) {
             if self.0.write(&[byte]).await.is_err() {
                 break;
             }

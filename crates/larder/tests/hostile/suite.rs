@@ -10,32 +10,36 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::hostile::stage::{Outcome, Walk};
+use crate::hostile::transport::Transport;
 
-/// Cases at once.
-const PARALLEL: usize = 8;
+/// Cases at once. Most of a case is waiting: a larder that drains listens for another 100 ms.
+const PARALLEL: usize = 16;
 /// No case has a reason to take longer.
 const CASE_TIME: Duration = Duration::from_secs(20);
 
 /// A case of any kind, ready to run.
 pub(crate) struct Run {
     name: String,
+    transport: Transport,
     start: Box<dyn Fn() -> Walk + Send + Sync>,
 }
 
 impl Run {
+    /// Over the transport that is the current one.
     pub(crate) fn new<F>(name: impl Into<String>, walk: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Outcome> + 'static,
     {
-        Self { name: name.into(), start: Box::new(move || Box::pin(walk())) }
+        let transport = Transport::current();
+        let name = format!("{}{}", name.into(), transport.label());
+        Self { name, transport, start: Box::new(move || Box::pin(walk())) }
     }
 
     fn run(&self) -> Outcome {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| error.to_string())?;
-        runtime
-            .block_on(async { tokio::time::timeout(CASE_TIME, (self.start)()).await })
-            .unwrap_or_else(|_| Err(format!("still running after {CASE_TIME:?}")))
+        let run = || runtime.block_on(async { tokio::time::timeout(CASE_TIME, (self.start)()).await });
+        self.transport.during(run).unwrap_or_else(|_| Err(format!("still running after {CASE_TIME:?}")))
     }
 }
 

@@ -9,6 +9,7 @@ use larder_testkit::origin::{Answer, PathScript};
 use crate::hostile::http1::judge::invariants;
 use crate::hostile::stage::{Outcome, Stage, same, script};
 use crate::hostile::suite::Run;
+use crate::hostile::transport::Transport;
 
 /// What applications are known to read, beside Host and X-Forwarded-*.
 const STEERING: &[&str] = &[
@@ -113,7 +114,8 @@ fn reflecting() -> Answer {
 /// What the reflecting origin says to somebody who sends nothing but the request.
 fn reflection(target: &str, host: &str) -> String {
     let steering = " ".repeat(STEERING.len());
-    format!("GET {target} of {host}, told {host} http 127.0.0.1;{steering}")
+    let scheme = Transport::current().scheme();
+    format!("GET {target} of {host}, told {host} {scheme} 127.0.0.1;{steering}")
 }
 
 pub(crate) fn cacheable(body: &str) -> Answer {

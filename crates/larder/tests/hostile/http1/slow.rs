@@ -8,12 +8,21 @@ use crate::hostile::http1::judge::{invariants, refused};
 use crate::hostile::http1::table::post;
 use crate::hostile::stage::{Outcome, Stage, same};
 use crate::hostile::suite::Run;
+use crate::hostile::transport::Transport;
 
 pub(crate) fn runs() -> Vec<Run> {
     vec![
         Run::new("a head that does not come", || slow_head("GET / HTTP/1.1\r\nHost: a.test\r\n")),
         Run::new("a request line that does not come", || slow_head("GE")),
-        Run::new("an HTTP/2 preface that does not come", || slow_head("PRI * HTTP/2.0\r\n\r\nSM")),
+        // Over TLS HTTP/1.1 has been agreed on, so that it is a request of another version, and refused at once.
+        match Transport::current() {
+            Transport::Clear => {
+                Run::new("an HTTP/2 preface that does not come", || slow_head("PRI * HTTP/2.0\r\n\r\nSM"))
+            }
+            Transport::Tls(_) => Run::new("a preface of HTTP/2 behind another agreement", || {
+                early_line("PRI * HTTP/2.0\r\n\r\nSM", 505)
+            }),
+        },
         Run::new("a request line of no HTTP/1 is refused before its head ends", || {
             early_line("GET /\r\n", 400)
         }),

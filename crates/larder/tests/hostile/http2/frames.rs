@@ -5,6 +5,8 @@
 
 use larder_testkit::wire::to_bytes;
 
+use crate::hostile::transport::Transport;
+
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 pub const DATA: u8 = 0;
@@ -96,8 +98,9 @@ pub fn block(fields: &[(&str, &str)]) -> Vec<u8> {
 
 /// The block of a request for `path` at `a.test`, with further fields.
 pub fn request(method: &str, path: &str, fields: &[(&str, &str)]) -> Vec<u8> {
+    let scheme = Transport::current().scheme();
     let mut out =
-        block(&[(":method", method), (":scheme", "http"), (":authority", "a.test"), (":path", path)]);
+        block(&[(":method", method), (":scheme", scheme), (":authority", "a.test"), (":path", path)]);
     out.extend(block(fields));
     out
 }

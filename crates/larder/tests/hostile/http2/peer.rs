@@ -9,11 +9,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use larder_testkit::client::Connection;
 
 use crate::hostile::http2::frames::{self, ACK, END_HEADERS, END_STREAM};
 use crate::hostile::stage::Outcome;
+use crate::hostile::transport::Transport;
 
 /// The longest wait for anything single.
 const LIMIT: Duration = Duration::from_secs(8);
@@ -56,7 +56,7 @@ impl Received {
 }
 
 pub struct Peer {
-    stream: TcpStream,
+    connection: Connection,
     ahead: BytesMut,
     acknowledges: bool,
     pub got: Received,
@@ -65,9 +65,8 @@ pub struct Peer {
 impl Peer {
     /// Connects and says nothing.
     pub async fn silent(addr: SocketAddr) -> Result<Self, String> {
-        let stream = TcpStream::connect(addr).await.map_err(|error| error.to_string())?;
-        stream.set_nodelay(true).map_err(|error| error.to_string())?;
-        Ok(Self { stream, ahead: BytesMut::new(), acknowledges: true, got: Received::default() })
+        let connection = Transport::current().connect(addr, "h2", LIMIT).await?;
+        Ok(Self { connection, ahead: BytesMut::new(), acknowledges: true, got: Received::default() })
     }
 
     /// Connects, with the preface and SETTINGS, and `more` in the same write.
@@ -88,7 +87,7 @@ impl Peer {
 
     /// Sends. A server may close before it has taken everything, which is not this side's failure.
     pub async fn send(&mut self, bytes: &[u8]) -> Outcome {
-        let written = tokio::time::timeout(LIMIT, self.stream.write_all(bytes)).await;
+        let written = tokio::time::timeout(LIMIT, self.connection.write(bytes)).await;
         written.map(drop).map_err(|_| "larder takes no bytes".to_owned())
     }
 
@@ -99,11 +98,15 @@ impl Peer {
             if self.got.closed {
                 return Err(format!("the connection ended before {what}: {:?}", self.got));
             }
-            let read = tokio::time::timeout_at(deadline, self.stream.read_buf(&mut self.ahead)).await;
+            let read = tokio::time::timeout_at(deadline, self.connection.read_some()).await;
             match read {
                 Err(_) => return Err(format!("no {what} in time: {:?}", self.got)),
-                Ok(Ok(0) | Err(_)) => self.got.closed = true,
-                Ok(Ok(_)) => self.take_frames().await?,
+                Ok(Err(_)) => self.got.closed = true,
+                Ok(Ok(piece)) if piece.is_empty() => self.got.closed = true,
+                Ok(Ok(piece)) => {
+                    self.ahead.extend_from_slice(&piece);
+                    self.take_frames().await?;
+                }
             }
         }
         Ok(())
@@ -209,7 +212,7 @@ impl Peer {
     pub async fn probe(&mut self, stream: u32) -> Outcome {
         let block = frames::block(&[
             (":method", "GET"),
-            (":scheme", "http"),
+            (":scheme", Transport::current().scheme()),
             (":authority", "probe.test"),
             (":path", "/probe"),
         ]);

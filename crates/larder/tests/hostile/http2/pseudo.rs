@@ -5,6 +5,7 @@ use crate::hostile::http2::frames::{
     request,
 };
 use crate::hostile::http2::judge::Case;
+use crate::hostile::transport::Transport;
 
 type Fields<'a> = &'a [(&'a str, &'a str)];
 
@@ -18,7 +19,7 @@ fn four(method: &str, scheme: &str, authority: &str, path: &str) -> Vec<u8> {
 }
 
 fn authority(authority: &str) -> Vec<u8> {
-    four("GET", "http", authority, "/")
+    four("GET", Transport::current().scheme(), authority, "/")
 }
 
 pub fn cases() -> Vec<Case> {
@@ -42,15 +43,20 @@ pub fn cases() -> Vec<Case> {
 }
 
 fn authorities() -> Vec<Case> {
+    let transport = Transport::current();
     let without = |host: Fields<'_>| {
-        let mut fields = vec![(":method", "GET"), (":scheme", "http"), (":path", "/")];
+        let mut fields = vec![(":method", "GET"), (":scheme", transport.scheme()), (":path", "/")];
         fields.extend_from_slice(host);
         whole(&fields)
     };
     let mut cases = vec![
         Case::status(":authority and host differ", 400, get("/", &[("host", "b.test")])),
         Case::status(":authority and host differ by port", 400, get("/", &[("host", "a.test:81")])),
-        Case::sent(":authority and host agree", "GET / HTTP/1.1", get("/", &[("host", "A.test:80")])),
+        Case::sent(
+            ":authority and host agree",
+            "GET / HTTP/1.1",
+            get("/", &[("host", &format!("A.test:{}", transport.port()))]),
+        ),
         Case::status("two hosts beside :authority", 400, get("/", &[("host", "a.test"), ("host", "a.test")])),
         Case::status("an empty host beside :authority", 400, get("/", &[("host", "")])),
         Case::status("a list as host", 400, get("/", &[("host", "a.test, b.test")])),
@@ -63,7 +69,12 @@ fn authorities() -> Vec<Case> {
         Case::status(
             "another scheme than the connection's, without :authority",
             400,
-            whole(&[(":method", "GET"), (":scheme", "https"), (":path", "/"), ("host", "a.test")]),
+            whole(&[
+                (":method", "GET"),
+                (":scheme", transport.other_scheme()),
+                (":path", "/"),
+                ("host", "a.test"),
+            ]),
         ),
         Case::sent(":authority in capitals", "GET / HTTP/1.1", authority("A.TEST")),
         Case::status("user information in :authority", 400, authority("u@a.test")),
@@ -95,7 +106,8 @@ fn authorities() -> Vec<Case> {
 }
 
 fn presence() -> Vec<Case> {
-    let all = [(":method", "GET"), (":scheme", "http"), (":authority", "a.test"), (":path", "/")];
+    let own = Transport::current().scheme();
+    let all = [(":method", "GET"), (":scheme", own), (":authority", "a.test"), (":path", "/")];
     let reset = |name: String, fields: Vec<(&str, &str)>| Case::reset(name, PROTOCOL_ERROR, whole(&fields));
     let mut cases = Vec::new();
     for (n, (name, value)) in all.into_iter().enumerate() {
@@ -119,7 +131,7 @@ fn presence() -> Vec<Case> {
     cases.push(Case::reset(
         "no :path and no :authority",
         PROTOCOL_ERROR,
-        whole(&[(":method", "GET"), (":scheme", "http"), ("host", "a.test")]),
+        whole(&[(":method", "GET"), (":scheme", own), ("host", "a.test")]),
     ));
     for (name, value) in [(":status", "200"), (":protocol", "websocket")] {
         let mut fields = all.to_vec();
@@ -139,11 +151,12 @@ fn presence() -> Vec<Case> {
 }
 
 fn paths() -> Vec<Case> {
-    let path = |path: &str| four("GET", "http", "a.test", path);
+    let own = Transport::current().scheme();
+    let path = |path: &str| four("GET", own, "a.test", path);
     let mut cases = vec![
         Case::reset("an empty :path", PROTOCOL_ERROR, path("")),
         Case::status("* with GET", 400, path("*")),
-        Case::sent("* with OPTIONS", "OPTIONS * HTTP/1.1", four("OPTIONS", "http", "a.test", "*")),
+        Case::sent("* with OPTIONS", "OPTIONS * HTTP/1.1", four("OPTIONS", own, "a.test", "*")),
         Case::status("a :path beyond the limit", 414, path(&format!("/{}", "a".repeat(8192)))),
         Case::status("a :path that climbs above the root", 400, path("/a/../../b")),
         Case::sent("a :path that begins with two slashes", "GET //b.test/x HTTP/1.1", path("//b.test/x")),
@@ -178,14 +191,15 @@ fn paths() -> Vec<Case> {
 }
 
 fn methods_and_schemes() -> Vec<Case> {
-    let method = |method: &str| four(method, "http", "a.test", "/");
+    let transport = Transport::current();
+    let method = |method: &str| four(method, transport.scheme(), "a.test", "/");
     let scheme = |scheme: &str| four("GET", scheme, "a.test", "/");
     let mut cases = vec![
         Case::status("TRACE", 501, method("TRACE")),
         Case::reset("CONNECT with :scheme and :path", PROTOCOL_ERROR, method("CONNECT")),
         Case::status("CONNECT", 501, whole(&[(":method", "CONNECT"), (":authority", "a.test:443")])),
         Case::sent("a method in small letters is another one", "get / HTTP/1.1", method("get")),
-        Case::status("https without TLS", 400, scheme("https")),
+        Case::status("the scheme of the other transport", 400, scheme(transport.other_scheme())),
         Case::status("another scheme", 400, scheme("ftp")),
     ];
     for bad in ["", "GET /x", "GET\r\nx: y", "GET\0", "G\u{1}T", "G:T"] {
