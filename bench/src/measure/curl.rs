@@ -40,7 +40,7 @@ pub(crate) struct Answer {
 /// No answer, or one that breaks off.
 pub(crate) fn ask(address: SocketAddr, version: Version, request: &Request) -> Result<Answer> {
     let file = tempfile::NamedTempFile::new()?;
-    let mut command = curl(version);
+    let mut command = curl(version, request.secured);
     for field in &request.fields {
         command.args(["-H", field]);
     }
@@ -49,7 +49,7 @@ pub(crate) fn ask(address: SocketAddr, version: Version, request: &Request) -> R
         .arg("-o")
         .arg(file.path())
         .args(["-w", "%{http_code} %{size_header} %header{transfer-encoding}"]);
-    let printed = output_within(command.arg(format!("http://{address}{}", request.target)), CURL_MAX)?;
+    let printed = output_within(command.arg(request.url(address)), CURL_MAX)?;
     let mut words = printed.split_whitespace();
     let mut next = || words.next().context("curl's figures");
     let (status, head, coding) = (next()?, next()?, next().ok());
@@ -61,26 +61,31 @@ pub(crate) fn ask(address: SocketAddr, version: Version, request: &Request) -> R
     })
 }
 
-/// Fetches every target that curl makes of `target`, perhaps with its ranges: `/key/[0-9999]/134`.
+/// Fetches every target that curl makes of the request's, perhaps with its ranges: `/key/[0-9999]/134`.
 ///
 /// # Errors
 /// As for [`ask`], or one of them was answered with an error.
-pub(crate) fn fill(address: SocketAddr, version: Version, target: &str) -> Result<()> {
-    let mut command = curl(version);
-    command.args(["-o", "/dev/null", "-w", "%{http_code}\n"]).arg(format!("http://{address}{target}"));
+pub(crate) fn fill(address: SocketAddr, version: Version, request: &Request) -> Result<()> {
+    let mut command = curl(version, request.secured);
+    command.args(["-o", "/dev/null", "-w", "%{http_code}\n"]).arg(request.url(address));
     let statuses = output_within(&mut command, CURL_MAX)?;
     let error = statuses.lines().find(|status| !status.starts_with(['2', '3']));
     ensure!(error.is_none(), "status {} while the cache was filled", error.unwrap_or_default());
     Ok(())
 }
 
-fn curl(version: Version) -> Command {
+fn curl(version: Version, secured: bool) -> Command {
     let mut command = Command::new("curl");
     command.args(["-q", "-sS", "--path-as-is"]).arg(match version {
         Version::Http10 => "--http1.0",
         Version::Http11 => "--http1.1",
+        Version::Http2 if secured => "--http2",
         Version::Http2 => "--http2-prior-knowledge",
     });
+    if secured {
+        // Each run makes its own certificate.
+        command.arg("--insecure");
+    }
     command
 }
 
@@ -98,9 +103,9 @@ mod tests {
         let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 57\r\nCache-Control: max-age=3600\r\n\
                     ETag: \"39\"\r\n\r\n";
         assert_eq!(answer.head_bytes, head.len());
-        fill(origin.address, Version::Http11, "/key/[0-9]/134").unwrap();
+        fill(origin.address, Version::Http11, &Request::of("/key/[0-9]/134")).unwrap();
         assert_eq!(origin.asked(), 11);
         let nobody = harness::children::free_port().unwrap();
-        assert!(fill(nobody, Version::Http11, "/").is_err());
+        assert!(fill(nobody, Version::Http11, &Request::of("/")).is_err());
     }
 }

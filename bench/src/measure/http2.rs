@@ -12,6 +12,7 @@ use super::drive::Load;
 use super::page::{PROGRAMS, Page};
 use super::rows::{of_h2o, of_haproxy, of_larder, of_nginx, of_nginx_files, of_varnish};
 use super::runner::{Pace, Scenario, run as measure};
+use super::tls::asked_by_a_browser;
 use harness::origin::body;
 
 const SIZES: &[(&str, usize)] = &[("134 B", 134), ("8357 B", 8357)];
@@ -20,8 +21,9 @@ const LOAD: Load = Load::H2load { protocol: Protocol::Http2, connections: 16, st
 /// Measures, prints the table and writes it to bench/results.
 pub(super) fn run(root: &Path) -> Result<()> {
     let kit = Kit::new(root)?;
-    let scenarios: Vec<Scenario<'_>> =
+    let mut scenarios: Vec<Scenario<'_>> =
         SIZES.iter().map(|(name, bytes)| scenario(&kit, name, *bytes)).collect();
+    scenarios.push(asked_by_a_browser(scenario(&kit, "134 B as a browser asks", 134)));
     let outcome = measure(&kit, &scenarios, Pace::USUAL)?;
     Page {
         name: "http2",

@@ -39,7 +39,7 @@ pub(super) fn on_load_core<T: Send>(work: impl Future<Output = T> + Send) -> Res
 }
 
 /// CPU time of this thread so far.
-fn thread_cpu_time() -> Duration {
+pub(super) fn thread_cpu_time() -> Duration {
     clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
 }
 

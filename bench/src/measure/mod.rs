@@ -13,6 +13,7 @@ mod drive;
 mod files;
 mod fleet;
 mod fragments;
+mod handshakes;
 mod herd;
 mod hit;
 mod http2;
@@ -45,6 +46,7 @@ mod runner;
 mod scan;
 mod sharing;
 mod slow_app;
+mod tls;
 mod tools;
 mod turns;
 mod validity;
@@ -63,6 +65,8 @@ pub(crate) const NAMES: &[&str] = &[
     "hit",
     "requests",
     "http2",
+    "tls",
+    "handshakes",
     "connections",
     "miss",
     "workers",
@@ -110,6 +114,8 @@ pub(crate) fn run(root: &Path, name: &str) -> Result<()> {
             "hit" => hit::run,
             "requests" => requests::run,
             "http2" => http2::run,
+            "tls" => tls::run,
+            "handshakes" => handshakes::run,
             "connections" => connections::run,
             "miss" => miss::run,
             "workers" => workers::run,

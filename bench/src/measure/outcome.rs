@@ -156,6 +156,25 @@ impl Outcome {
         Ok(judge(scenario, what, ratio, ratio <= share))
     }
 
+    /// CPU per request of `server` is at most `share` of that of the cheapest of `peers`.
+    pub(crate) fn cpu_at_most_of_best(
+        &self,
+        scenario: &str,
+        server: &str,
+        share: f64,
+        peers: &[&'static str],
+    ) -> Result<Judged> {
+        let mut best: Option<(f64, &str)> = None;
+        for peer in peers {
+            let cpu = self.figures(scenario, peer)?.cpu_us();
+            if best.is_none_or(|(least, _)| cpu < least) {
+                best = Some((cpu, peer));
+            }
+        }
+        let (_, best) = best.context("no peers")?;
+        self.cpu_at_most(scenario, server, share, best)
+    }
+
     /// `server` answers at least `share` of the requests per second that `beside` does; not told where the load was
     /// the limit of both.
     pub(crate) fn rate_at_least(
@@ -210,6 +229,13 @@ impl Outcome {
         let ratio = self.figures(scenario, server)?.p99_us() / self.figures(scenario, beside)?.p99_us();
         let what = format!("{server}: p99 at most {share:.2} of {beside}");
         Ok(judge(scenario, what, ratio, ratio <= share))
+    }
+}
+
+impl Judged {
+    /// A figure that may be `most`.
+    pub(crate) fn of_ratio(scenario: &str, target: String, figure: f64, most: f64) -> Self {
+        judge(scenario, target, figure, figure <= most)
     }
 }
 

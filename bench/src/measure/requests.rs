@@ -124,7 +124,7 @@ fn many_request_fields(kit: &Kit) -> Scenario<'_> {
     let file = vec![SMALL.to_owned()];
     rows.extend([of_haproxy(), of_nginx_files(file.clone()), of_h2o(file)]);
     let mut scenario = Scenario::hit("20 request fields", SMALL, body(SMALL_BYTES), rows);
-    scenario.request = Request { target: SMALL.to_owned(), fields: browser_fields() };
+    scenario.request = Request { fields: browser_fields(), ..Request::of(SMALL) };
     scenario
 }
 

@@ -81,17 +81,30 @@ pub(crate) struct Row<'a> {
     clears_up: Duration,
     /// In place of the scenario's.
     target: Option<String>,
+    /// Not over TLS, whatever the scenario says.
+    in_clear: bool,
 }
 
 impl<'a> Row<'a> {
     /// `start` starts the server for a given setup.
     pub(crate) fn new(name: &str, start: impl Fn(&Setup<'_>) -> Result<Contender> + 'a) -> Self {
-        Self { name: name.to_owned(), start: Box::new(start), clears_up: Duration::ZERO, target: None }
+        Self {
+            name: name.to_owned(),
+            start: Box::new(start),
+            clears_up: Duration::ZERO,
+            target: None,
+            in_clear: false,
+        }
     }
 
     /// It is asked for another target than the others, for the same answer.
     pub(crate) fn asking(self, target: impl Into<String>) -> Self {
         Self { target: Some(target.into()), ..self }
+    }
+
+    /// It is asked in clear text, beside others over TLS.
+    pub(crate) fn in_clear(self) -> Self {
+        Self { in_clear: true, ..self }
     }
 
     /// For so long after each run the server clears up behind it, which counts as its CPU time: what it does later
@@ -102,7 +115,8 @@ impl<'a> Row<'a> {
 
     /// What it is asked.
     fn request(&self, scenario: &Scenario<'_>) -> Request {
-        let request = scenario.request.clone();
+        let mut request = scenario.request.clone();
+        request.secured &= !self.in_clear;
         match &self.target {
             Some(target) => Request { target: target.clone(), ..request },
             None => request,
@@ -218,15 +232,17 @@ fn begin(kit: &Kit, scenario: &Scenario<'_>, row: &Row<'_>, pace: Pace) -> Resul
     let setup = Setup {
         workers: scenario.workers,
         protocol: scenario.load.protocol(),
+        certificates: row.request(scenario).secured.then(|| kit.certificates()),
         ..kit.setup(origin.address())
     };
     let contender = (row.start)(&setup)?;
     if let Some(target) = &scenario.prime {
-        fill(contender.address, scenario.load.version(), target)?;
+        let prime = Request { target: target.clone(), ..row.request(scenario) };
+        fill(contender.address, scenario.load.version(), &prime)?;
     }
     let request = row.request(scenario);
     verify(&contender, scenario, &request)?;
-    drive(&kit.root, &scenario.load, &request, contender.address, pace.warm)?;
+    drive(&kit.root, &scenario.load, &request, (contender.address, kit.certificates()), pace.warm)?;
     Ok((contender, origin))
 }
 
@@ -264,7 +280,7 @@ fn one_try(
     let before = verify(contender, scenario, &request)?;
     let asked = origin.asked()?;
     let (cpu, origin_cpu, moment) = (contender.cpu_time(), origin.cpu_time(), Moment::now()?);
-    let mut driven = drive(&kit.root, load, &request, contender.address, length)?;
+    let mut driven = drive(&kit.root, load, &request, (contender.address, kit.certificates()), length)?;
     let (passed, origin_cpu) = (moment.passed()?, origin.cpu_time().saturating_sub(origin_cpu));
     let origin_requests = origin.asked()?.saturating_sub(asked);
     wait(row.clears_up);
@@ -285,7 +301,7 @@ fn one_try(
 
 /// One answer, which has to be the expected one.
 fn verify(contender: &Contender, scenario: &Scenario<'_>, request: &Request) -> Result<Answer> {
-    let request = Request { target: once(&request.target), fields: request.fields.clone() };
+    let request = Request { target: once(&request.target), ..request.clone() };
     let answer = ask(contender.address, scenario.load.version(), &request)?;
     let expected = &scenario.expected;
     ensure!(answer.status == expected.status, "status {}, not {}", answer.status, expected.status);

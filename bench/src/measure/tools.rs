@@ -29,7 +29,7 @@ const TOOLS: &[Tool] = &[
     Tool {
         program: "h2load",
         from: From::Apt("nghttp2-client"),
-        targets: &["http2", "latency", "watching", "purges", "outage"],
+        targets: &["http2", "tls", "handshakes", "latency", "watching", "purges", "outage"],
     },
     // Modules are no programs: they are looked for where Debian has them.
     Tool { program: XKEY, from: From::Apt("varnish-modules"), targets: &["purges"] },
@@ -49,6 +49,8 @@ const CURL_FOR: &[&str] = &[
     "hit",
     "requests",
     "http2",
+    "tls",
+    "handshakes",
     "connections",
     "miss",
     "workers",
@@ -64,6 +66,8 @@ const TASKSET_FOR: &[&str] = &[
     "hit",
     "requests",
     "http2",
+    "tls",
+    "handshakes",
     "connections",
     "miss",
     "workers",
@@ -91,6 +95,8 @@ const NGINX_FOR: &[&str] = &[
     "hit",
     "requests",
     "http2",
+    "tls",
+    "handshakes",
     "connections",
     "miss",
     "workers",
@@ -120,10 +126,11 @@ const VARNISH_FOR: &[&str] = &[
     "purges",
     "fragments",
 ];
-const HAPROXY_FOR: &[&str] = &["hit", "requests", "http2", "connections", "miss", "latency"];
-const H2O_FOR: &[&str] = &["hit", "requests", "http2", "connections", "latency"];
+const HAPROXY_FOR: &[&str] =
+    &["hit", "requests", "http2", "tls", "handshakes", "connections", "miss", "latency"];
+const H2O_FOR: &[&str] = &["hit", "requests", "http2", "tls", "handshakes", "connections", "latency"];
 const WRK_FOR: &[&str] =
-    &["hit", "requests", "connections", "miss", "workers", "files", "purges", "fragments", "versions"];
+    &["hit", "requests", "tls", "connections", "miss", "workers", "files", "purges", "fragments", "versions"];
 const LUA_FOR: &[&str] = &["versions", "records"];
 const REDIS_FOR: &[&str] = &["versions", "records", "fleet", "outage", "million"];
 /// They make disks.

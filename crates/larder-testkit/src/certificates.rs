@@ -8,8 +8,10 @@ use rcgen::{BasicConstraints, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 pub use rcgen::{CertificateParams, SanType};
 use tempfile::TempDir;
 use tokio_rustls::rustls;
-use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::client::Resumption;
+use tokio_rustls::rustls::crypto::CryptoProvider;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 /// What is special about a certificate.
 pub type Wish = fn(&mut CertificateParams);
@@ -88,6 +90,24 @@ impl Certificates {
         let builder =
             ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
         Arc::new(builder.with_no_client_auth().with_single_cert(chain, key.into()).unwrap())
+    }
+
+    /// What a client speaks with that trusts the authority and offers these protocols. It remembers no session.
+    pub fn client_config(&self, protocols: &[&[u8]]) -> Arc<ClientConfig> {
+        Arc::new(self.client_config_with(rustls::crypto::aws_lc_rs::default_provider(), protocols))
+    }
+
+    /// The same with a provider of the test's own, and still to be changed.
+    pub fn client_config_with(&self, provider: CryptoProvider, protocols: &[&[u8]]) -> ClientConfig {
+        let mut trusted = RootCertStore::empty();
+        trusted.add(CertificateDer::from(self.authority.clone())).unwrap();
+        let builder = ClientConfig::builder_with_provider(Arc::new(provider))
+            .with_safe_default_protocol_versions()
+            .unwrap();
+        let mut config = builder.with_root_certificates(trusted).with_no_client_auth();
+        config.resumption = Resumption::disabled();
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+        config
     }
 
     /// Where a file is.

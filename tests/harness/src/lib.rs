@@ -2,10 +2,11 @@
 //!
 //! In: commands, and names of programs. Out: servers that end with the check that started them ([`children`], [`orphans`]),
 //! and missing programs installed ([`install`]). Also an origin for a proxy under test ([`origin`], [`pages`]), answers as
-//! clients receive them ([`received`]), and the larder that was built last ([`built`]).
+//! clients receive them ([`received`]), what browsers ask with ([`browser`]), and the larder that was built last ([`built`]).
 //! Deliberately absent: any crate of larder. What is here must run when larder does not build.
 #![allow(clippy::disallowed_macros, reason = "what is here may panic where it cannot be read")]
 
+pub mod browser;
 pub mod built;
 pub mod children;
 pub mod install;

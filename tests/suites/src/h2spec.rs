@@ -17,6 +17,7 @@ use anyhow::{Context, Result, ensure};
 use harness::built;
 use harness::children::{Server, free_port, on_path, run_within};
 use harness::origin::Origin;
+use larder_testkit::certificates::Certificates;
 
 const TOOL: &str = "github.com/summerwind/h2spec/cmd/h2spec";
 const READY_MAX: Duration = Duration::from_secs(20);
@@ -35,7 +36,8 @@ pub(crate) fn run(root: &Path, write: bool) -> Result<()> {
     let origin = Origin::start()?;
     let (listen, secured) = (free_port()?, free_port()?);
     let folder_of_run = tempfile::tempdir()?;
-    let config = config(folder_of_run.path(), &origin, listen, secured)?;
+    let certificates = Certificates::new();
+    let config = config(folder_of_run.path(), &origin, (listen, secured), &certificates)?;
     let mut server =
         Server::start("larder", Command::new(larder).arg("run").arg(config).stdout(Stdio::null()))?;
     server.wait_for(listen, READY_MAX)?;
@@ -53,16 +55,20 @@ pub(crate) fn run(root: &Path, write: bool) -> Result<()> {
 }
 
 /// A larder with one site, in clear text and with a certificate made for this run.
-fn config(folder: &Path, origin: &Origin, listen: SocketAddr, secured: SocketAddr) -> Result<PathBuf> {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
-    fs::write(folder.join("cert.pem"), made.cert.pem())?;
-    fs::write(folder.join("key.pem"), made.signing_key.serialize_pem())?;
+fn config(
+    folder: &Path,
+    origin: &Origin,
+    (listen, secured): (SocketAddr, SocketAddr),
+    certificates: &Certificates,
+) -> Result<PathBuf> {
     let path = folder.join("larder.toml");
     let text = format!(
         "listen = [\"{listen}\", {{ address = \"{secured}\", tls = true }}]\nadmin = false\nworkers = 1\n\
          [origins.app]\nservers = \"http://{}\"\n[[site]]\norigin = \"app\"\nredirect_https = false\n\
-         tls = {{ cert = \"cert.pem\", key = \"key.pem\" }}\n",
-        origin.address
+         tls = {{ cert = {:?}, key = {:?} }}\n",
+        origin.address,
+        certificates.file("server.pem"),
+        certificates.file("server.key"),
     );
     fs::write(&path, text)?;
     Ok(path)

@@ -10,6 +10,15 @@ use anyhow::{Context, Result};
 
 use super::{Contender, Setup, lay_out, start};
 use harness::children::free_port;
+use larder_testkit::certificates::Certificates;
+
+fn tls_lines(certificates: &Certificates) -> String {
+    format!(
+        "  ssl:\n    certificate-file: {}\n    key-file: {}\n    minimum-version: TLSv1.3\n",
+        certificates.file("server.pem").display(),
+        certificates.file("server.key").display()
+    )
+}
 
 /// Files for these targets.
 pub(crate) fn files(setup: &Setup<'_>, name: &str, targets: &[String]) -> Result<Contender> {
@@ -20,13 +29,14 @@ pub(crate) fn files(setup: &Setup<'_>, name: &str, targets: &[String]) -> Result
     let config = format!(
         "{user}num-threads: {threads}\nmax-connections: 15000\npid-file: {folder}/pid\nerror-log: /dev/null\n\
          http1-request-timeout: 3600\nhttp2-idle-timeout: 3600\n\
-         listen:\n  host: {ip}\n  port: {port}\n\
+         listen:\n  host: {ip}\n  port: {port}\n{tls}\
          file.mime.setdefaulttype: text/plain\n\
          hosts:\n  default:\n    paths:\n      \"/\":\n        file.dir: {folder}/files\n",
         threads = setup.workers.count,
         folder = work.path().display(),
         ip = address.ip(),
         port = address.port(),
+        tls = setup.certificates.map(tls_lines).unwrap_or_default(),
     );
     let file = work.path().join("h2o.conf");
     fs::write(&file, config).context("h2o.conf")?;

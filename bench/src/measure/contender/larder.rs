@@ -44,7 +44,8 @@ pub(crate) fn full_of(
     // The folder of files that one of its sites serves.
     fs::create_dir(folder.path().join("public"))?;
     let text = fs::read_to_string(kit.root.join(FULL)).context(FULL)?;
-    fs::write(folder.path().join("larder.toml"), full_config(&text, setup.origin, log)?)?;
+    let text = full_config(&text, setup.origin, log)?;
+    fs::write(folder.path().join("larder.toml"), with_certificates(text, setup)?)?;
     run(program, setup, folder, name)
 }
 
@@ -58,6 +59,18 @@ fn full_config(text: &str, origin: SocketAddr, log: AccessLog) -> Result<String>
         AccessLog::Off => text,
         AccessLog::On => text.replace(FULL_LOG, "access = \"./access.log\""),
     })
+}
+
+/// A config whose first site has the setup's certificates, where it has any.
+fn with_certificates(text: String, setup: &Setup<'_>) -> Result<String> {
+    let Some(certificates) = setup.certificates else { return Ok(text) };
+    let (before, site) = text.split_once("[[site]]").context("no site")?;
+    let (rest_of_line, site) = site.split_once('\n').context("an empty site")?;
+    let (cert, key) = (certificates.file("server.pem"), certificates.file("server.key"));
+    Ok(format!(
+        "tls = {{ min_version = \"1.3\" }}\n{before}[[site]]{rest_of_line}\n\
+         tls = {{ cert = {cert:?}, key = {key:?} }}\n{site}"
+    ))
 }
 
 /// larder with the settings of one site (lines of TOML, `""` for none) and nothing else.
@@ -108,13 +121,22 @@ fn run(program: &Path, setup: &Setup<'_>, folder: TempDir, name: &str) -> Result
 /// The listener speaks HTTP/1 and HTTP/2 alike.
 fn launch(program: &Path, setup: &Setup<'_>, folder: TempDir, name: &str) -> Result<Launch> {
     let (address, admin) = (free_port()?, free_port()?);
+    let mut listen = vec!["--listen".to_owned(), address.to_string()];
+    if setup.certificates.is_some() {
+        // The command line has no such listener.
+        listen.clear();
+        let file = folder.path().join("larder.toml");
+        let config = fs::read_to_string(&file).context("larder.toml")?;
+        fs::write(&file, format!("listen = [{{ address = \"{address}\", tls = true }}]\n{config}"))?;
+    }
     let told = folder.path().join("told");
     let mut command = setup.command();
     command
         .arg(program)
         .args(["run", "--workers", &setup.workers.count.to_string(), "-c"])
         .arg(folder.path().join("larder.toml"))
-        .args(["--listen", &address.to_string(), "--admin", &admin.to_string()])
+        .args(listen)
+        .args(["--admin", &admin.to_string()])
         .stdout(Stdio::null())
         // A line for each purge, among others.
         .stderr(fs::File::create(&told).context("a file for what larder tells")?);

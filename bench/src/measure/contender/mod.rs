@@ -15,9 +15,10 @@ pub(crate) mod varnish;
 
 use std::any::Any;
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -26,6 +27,7 @@ use tempfile::TempDir;
 use harness::children::Server;
 use harness::origin;
 use harness::orphans::Watched;
+use larder_testkit::certificates::{Certificates, SanType};
 
 /// Servers run here, one after the other.
 pub(crate) const SERVER_CORE: usize = 0;
@@ -135,8 +137,18 @@ impl Launch {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Protocol {
     Http1,
-    /// In clear text by prior knowledge.
+    /// In clear text by prior knowledge, over TLS by agreement.
     Http2,
+}
+
+impl Protocol {
+    /// Its name in a handshake of TLS (RFC 7301).
+    pub(crate) fn alpn(self) -> &'static str {
+        match self {
+            Self::Http1 => "http/1.1",
+            Self::Http2 => "h2",
+        }
+    }
 }
 
 /// How many workers a server has, and the cores that they share.
@@ -162,12 +174,14 @@ pub(crate) struct Setup<'a> {
     pub(crate) origin: SocketAddr,
     pub(crate) workers: Workers,
     pub(crate) protocol: Protocol,
+    /// Over TLS 1.3 alone, with these.
+    pub(crate) certificates: Option<&'a Certificates>,
 }
 
 impl<'a> Setup<'a> {
     /// One worker that speaks HTTP/1.
     pub(crate) fn new(scratch: &'a Path, origin: SocketAddr) -> Self {
-        Self { scratch, origin, workers: Workers::ONE, protocol: Protocol::Http1 }
+        Self { scratch, origin, workers: Workers::ONE, protocol: Protocol::Http1, certificates: None }
     }
 
     /// A folder of the server's own.
@@ -192,6 +206,7 @@ pub(crate) struct Kit {
     pub(crate) before: Option<PathBuf>,
     pub(crate) floor: PathBuf,
     scratch: Scratch,
+    certificates: OnceLock<Certificates>,
 }
 
 impl Kit {
@@ -210,12 +225,22 @@ impl Kit {
             before: std::env::var_os("LARDER_BEFORE").map(PathBuf::from),
             floor: build(root, "larder-floor")?,
             scratch: scratch()?,
+            certificates: OnceLock::new(),
         })
     }
 
     /// The folder in memory.
     pub(crate) fn scratch(&self) -> &Path {
         self.scratch.path()
+    }
+
+    /// ECDSA over P-256 for `localhost` and 127.0.0.1, made for this run.
+    pub(crate) fn certificates(&self) -> &Certificates {
+        self.certificates.get_or_init(|| {
+            Certificates::with("localhost", |params| {
+                params.subject_alt_names.push(SanType::IpAddress(Ipv4Addr::LOCALHOST.into()));
+            })
+        })
     }
 
     /// One worker that speaks HTTP/1, in this kit's folder.

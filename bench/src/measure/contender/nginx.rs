@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 
 use super::{Contender, Launch, Protocol, Setup, lay_out};
 use harness::children::free_port;
+use larder_testkit::certificates::Certificates;
 
 /// A cache zone named `pages`. `location` holds the lines that say what is cached and how; `""` heeds the origin's
 /// fields.
@@ -76,6 +77,15 @@ pub(crate) fn purging(setup: &Setup<'_>, name: &str) -> Result<Contender> {
     with_modules(setup, name, &module, http, &locations)?.contender()
 }
 
+/// As usual guides have it: a cache of sessions for all workers, beside the tickets that nginx has by itself.
+fn tls_lines(certificates: &Certificates) -> String {
+    format!(
+        "ssl_protocols TLSv1.3; ssl_certificate {}; ssl_certificate_key {}; ssl_session_cache shared:TLS:10m;\n",
+        certificates.file("server.pem").display(),
+        certificates.file("server.key").display()
+    )
+}
+
 /// nginx with these lines in `http` and these locations, not started yet. `proxy_pass` finds the origin as `app`.
 pub(crate) fn configured(setup: &Setup<'_>, name: &str, http: &str, locations: &str) -> Result<Launch> {
     with_modules(setup, name, "", http, locations)
@@ -106,8 +116,8 @@ pub(crate) fn with_modules(
          proxy_cache_path {folder}/cache levels=1:2 keys_zone=pages:16m max_size=256m inactive=1h;\n\
          upstream app {{ server {origin}; keepalive 64; keepalive_requests 1000000000; }}\n\
          {http}\n\
-         server {{ listen {address} backlog=4096{reuseport}{http2};\n\
-         {locations}\n\
+         server {{ listen {address} backlog=4096{reuseport}{ssl}{http2};\n\
+         {tls}{locations}\n\
          }}\n\
          }}\n",
         user = if root_user { "user root;\n" } else { "" },
@@ -118,6 +128,8 @@ pub(crate) fn with_modules(
         reuseport = if several { " reuseport" } else { "" },
         affinity = if several { " worker_cpu_affinity auto;" } else { "" },
         http2 = if setup.protocol == Protocol::Http2 { " http2" } else { "" },
+        ssl = if setup.certificates.is_some() { " ssl" } else { "" },
+        tls = setup.certificates.map(tls_lines).unwrap_or_default(),
     );
     let file = work.path().join("nginx.conf");
     fs::write(&file, config).context("nginx.conf")?;

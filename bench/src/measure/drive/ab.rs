@@ -29,7 +29,7 @@ pub(super) fn drive(
     for field in &request.fields {
         command.args(["-H", field]);
     }
-    command.arg(format!("http://{address}{}", request.target));
+    command.arg(request.url(address));
     let text = output(&mut command, length)?;
     let csv = std::fs::read_to_string(percentiles.path())?;
     read(&text, &csv).with_context(|| format!("ab said:\n{text}"))

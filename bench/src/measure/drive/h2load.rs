@@ -43,7 +43,7 @@ pub(super) fn drive(
     for field in &request.fields {
         command.args(["-H", field]);
     }
-    command.arg("--log-file").arg(&log).arg(format!("http://{address}{}", request.target));
+    command.arg("--log-file").arg(&log).arg(request.url(address));
     let text = output(&mut command, length)?;
     let log = fs::read_to_string(&log).context("h2load's log")?;
     read(&text, &log, length).with_context(|| format!("h2load said:\n{text}"))

@@ -6,6 +6,7 @@
 
 mod ab;
 mod h2load;
+mod handshakes;
 mod histogram;
 mod wrk;
 
@@ -14,14 +15,20 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow, ensure};
 
 use super::contender::{LOAD_CORE, Protocol, pinned};
 use super::curl::Version;
 use harness::children::output_within;
+use larder_testkit::certificates::Certificates;
+
+pub(crate) use handshakes::Handshake;
 
 /// How much longer than told a tool may run: it connects before, and sums up after.
 const OVERTIME_MAX: Duration = Duration::from_secs(60);
+
+/// The share of the handshakes due that have to be made.
+const HANDSHAKES_KEPT_UP: f64 = 0.95;
 
 /// What is asked for, again and again.
 #[derive(Clone, Debug, Default)]
@@ -30,12 +37,20 @@ pub(crate) struct Request {
     pub(crate) target: String,
     /// Field lines without their ends, `Name: value`.
     pub(crate) fields: Vec<String>,
+    /// Over TLS. No tool looks at the certificate.
+    pub(crate) secured: bool,
 }
 
 impl Request {
     /// A request without fields of its own.
     pub(crate) fn of(target: impl Into<String>) -> Self {
-        Self { target: target.into(), fields: Vec::new() }
+        Self { target: target.into(), fields: Vec::new(), secured: false }
+    }
+
+    /// The target as a server at `address` has it.
+    pub(super) fn url(&self, address: SocketAddr) -> String {
+        let scheme = if self.secured { "https" } else { "http" };
+        format!("{scheme}://{address}{}", self.target)
     }
 }
 
@@ -50,6 +65,10 @@ pub(crate) enum Load {
     /// h2load: `connections`, each with so many requests at once. With `rate`, requests per second of all connections
     /// together, sent when they are due and not when the last one is answered.
     H2load { protocol: Protocol, connections: usize, streams: usize, rate: Option<f64> },
+    /// A connection over TLS for each request, one after the other.
+    Handshakes(Handshake),
+    /// h2load over HTTP/1.1 at a rate of requests per second, beside so many full handshakes per second.
+    BesideHandshakes { connections: usize, per_s: f64, handshakes_per_s: f64 },
 }
 
 impl Load {
@@ -57,7 +76,9 @@ impl Load {
     pub(crate) fn protocol(&self) -> Protocol {
         match self {
             Self::H2load { protocol, .. } => *protocol,
-            Self::Wrk { .. } | Self::Ab { .. } => Protocol::Http1,
+            Self::Wrk { .. } | Self::Ab { .. } | Self::Handshakes(_) | Self::BesideHandshakes { .. } => {
+                Protocol::Http1
+            }
         }
     }
 
@@ -74,14 +95,17 @@ impl Load {
     pub(crate) fn connections_kept(&self) -> Option<usize> {
         match self {
             Self::Wrk { connections, .. } | Self::H2load { connections, .. } => Some(*connections),
-            Self::Ab { .. } => None,
+            Self::Ab { .. } | Self::Handshakes(_) | Self::BesideHandshakes { .. } => None,
         }
     }
 
     /// Requests that may be under way when the time is up.
     pub(crate) fn in_flight_max(&self) -> usize {
         match self {
-            Self::Wrk { connections, .. } | Self::Ab { connections } => *connections,
+            Self::Wrk { connections, .. }
+            | Self::Ab { connections }
+            | Self::BesideHandshakes { connections, .. } => *connections,
+            Self::Handshakes(_) => 1,
             Self::H2load { connections, streams, .. } => connections * streams,
         }
     }
@@ -99,6 +123,10 @@ impl Load {
                 let rps = rate.map(|rate| format!(", {rate:.0} requests/s in all")).unwrap_or_default();
                 format!("`h2load{h1} -c{connections} -m{streams}`{rps}")
             }
+            Self::Handshakes(kind) => kind.told().to_owned(),
+            Self::BesideHandshakes { connections, per_s, handshakes_per_s } => format!(
+                "`h2load --h1 -c{connections}`, {per_s:.0} requests/s in all, beside {handshakes_per_s:.0} full handshakes/s"
+            ),
         }
     }
 }
@@ -127,7 +155,7 @@ pub(crate) fn drive(
     root: &Path,
     load: &Load,
     request: &Request,
-    address: SocketAddr,
+    (address, certificates): (SocketAddr, &Certificates),
     length: Duration,
 ) -> Result<Driven> {
     match load {
@@ -138,6 +166,25 @@ pub(crate) fn drive(
         Load::H2load { connections, streams, rate, .. } => {
             let shape = h2load::Shape { connections: *connections, streams: *streams, rate: *rate };
             watched(|| h2load::drive(load.protocol(), &shape, request, address, length))
+        }
+        Load::Handshakes(kind) => handshakes::drive(*kind, None, certificates, (address, request), length),
+        Load::BesideHandshakes { connections, per_s, handshakes_per_s } => {
+            let shape = h2load::Shape { connections: *connections, streams: 1, rate: Some(*per_s) };
+            let handshakes = || {
+                let kind = handshakes::Handshake::Full;
+                handshakes::drive(kind, Some(*handshakes_per_s), certificates, (address, request), length)
+            };
+            std::thread::scope(|scope| {
+                let beside = scope.spawn(handshakes);
+                let driven = watched(|| h2load::drive(load.protocol(), &shape, request, address, length));
+                let beside = beside.join().map_err(|_| anyhow!("the handshakes panicked"))??;
+                ensure!(
+                    beside.requests_per_s >= HANDSHAKES_KEPT_UP * handshakes_per_s,
+                    "{:.0} handshakes/s of {handshakes_per_s:.0}",
+                    beside.requests_per_s
+                );
+                driven
+            })
         }
     }
     .with_context(|| load.told())

@@ -32,7 +32,7 @@ pub(super) fn drive(
     for field in &request.fields {
         command.args(["-H", field]);
     }
-    command.arg(format!("http://{address}{}", request.target));
+    command.arg(request.url(address));
     let text = output(&mut command, length)?;
     read(&text, connections).with_context(|| {
         let said: Vec<&str> = text.lines().filter(|line| !line.starts_with('[')).collect();

@@ -183,7 +183,7 @@ fn cookie(visitor: usize) -> String {
 /// That the other half of the visitors get the other page.
 fn greets(contender: &Contender, template: FragmentedPage) -> Result<()> {
     for visitor in [FIRST, SECOND] {
-        let request = Request { target: template.target(), fields: vec![cookie(visitor)] };
+        let request = Request { fields: vec![cookie(visitor)], ..Request::of(template.target()) };
         let answer = ask(contender.address, Version::Http11, &request)?;
         ensure!(answer.body == template.page(visitor), "visitor {visitor} got another page");
     }

@@ -83,5 +83,5 @@ fn part(kit: &Kit, larder: &Larder, rate: f64, name: &str) -> Result<Part> {
 
 fn hits(kit: &Kit, larder: &Larder, rate: Option<f64>, length: Duration) -> Result<Driven> {
     let load = Load::H2load { protocol: Protocol::Http1, connections: CONNECTIONS, streams: 1, rate };
-    drive(&kit.root, &load, &Request::of(TARGET), larder.address, length)
+    drive(&kit.root, &load, &Request::of(TARGET), (larder.address, kit.certificates()), length)
 }

@@ -53,11 +53,11 @@ pub(super) fn count(
         Ok(())
     };
     right(&contender)?;
-    drive(&kit.root, &load, &request, contender.address, Duration::from_secs(1))?;
+    drive(&kit.root, &load, &request, (contender.address, kit.certificates()), Duration::from_secs(1))?;
     let (before, asked, begun) = (place.commands()?, origin.asked(), Instant::now());
     let mut requests = 0.0;
     while requests < REQUESTS_MIN || begun.elapsed() < LENGTH_MIN {
-        requests += drive(&kit.root, &load, &request, contender.address, RUN)?.requests;
+        requests += drive(&kit.root, &load, &request, (contender.address, kit.certificates()), RUN)?.requests;
     }
     let (after, took) = (place.commands()?, begun.elapsed());
     right(&contender)?;

@@ -16,7 +16,7 @@ use larder_testkit::client::{Connection, Progress, Request, Response};
 use larder_testkit::origin::{Answer, Origin, PathScript, Seen};
 use larder_testkit::wire::to_bytes;
 
-use crate::hostile::transport::Transport;
+use crate::hostile::transport::{Protocol, Transport};
 
 /// How a case ended; the text says what was wrong.
 pub(crate) type Outcome = Result<(), String>;
@@ -76,7 +76,7 @@ impl Stage {
 
     /// A client's connection.
     pub(crate) async fn connect(&self) -> Result<Client, String> {
-        Ok(Client(Transport::current().connect(self.addr, "http/1.1", LIMIT).await?))
+        Ok(Client(Transport::current().connect(self.addr, Protocol::Http1, LIMIT).await?))
     }
 
     /// One request on a connection of its own.

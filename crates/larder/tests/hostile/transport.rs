@@ -11,7 +11,6 @@ use std::time::Duration;
 use larder_testkit::certificates::{Certificates, SanType};
 use larder_testkit::client::Connection;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
 use crate::hostile::suite::Run;
 
@@ -26,10 +25,18 @@ pub(crate) enum Transport {
     Tls(Arc<Secured>),
 }
 
+/// What a client speaks; over TLS it is what it offers, alone.
+#[derive(Clone, Copy)]
+pub(crate) enum Protocol {
+    Http1,
+    Http2,
+}
+
 /// What the cases over TLS share; its files end with the last of them.
 pub(crate) struct Secured {
     certificates: Certificates,
-    trusted: Arc<RootCertStore>,
+    http1: TlsConnector,
+    http2: TlsConnector,
 }
 
 /// The name that every client asks for.
@@ -41,18 +48,11 @@ impl Secured {
             let probe = "probe.test".try_into().expect("a name");
             params.subject_alt_names.push(SanType::DnsName(probe));
         });
-        let mut trusted = RootCertStore::empty();
-        trusted.add(certificates.authority.clone().into()).expect("an authority's certificate");
-        Self { certificates, trusted: Arc::new(trusted) }
-    }
-
-    fn connector(&self, protocol: &str) -> TlsConnector {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let config = config.expect("versions").with_root_certificates(Arc::clone(&self.trusted));
-        let mut config = config.with_no_client_auth();
-        config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
-        Arc::new(config).into()
+        Self {
+            http1: certificates.client_config(&[b"http/1.1"]).into(),
+            http2: certificates.client_config(&[b"h2"]).into(),
+            certificates,
+        }
     }
 }
 
@@ -136,16 +136,21 @@ impl Transport {
         }
     }
 
-    /// A connection on which `protocol` is spoken (RFC 7301's name of it); `limit` bounds each single wait.
+    /// A connection on which `protocol` is spoken; `limit` bounds each single wait.
     pub(crate) async fn connect(
         &self,
         addr: SocketAddr,
-        protocol: &str,
+        protocol: Protocol,
         limit: Duration,
     ) -> Result<Connection, String> {
-        let opened = match self {
-            Self::Clear => Connection::open(addr, limit).await,
-            Self::Tls(secured) => Connection::open_tls(addr, NAME, &secured.connector(protocol), limit).await,
+        let opened = match (self, protocol) {
+            (Self::Clear, _) => Connection::open(addr, limit).await,
+            (Self::Tls(secured), Protocol::Http1) => {
+                Connection::open_tls(addr, NAME, &secured.http1, limit).await
+            }
+            (Self::Tls(secured), Protocol::Http2) => {
+                Connection::open_tls(addr, NAME, &secured.http2, limit).await
+            }
         };
         opened.map_err(|error| error.to_string())
     }

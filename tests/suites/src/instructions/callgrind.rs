@@ -11,7 +11,6 @@
 
 use std::ffi::OsString;
 use std::fs::{self, DirEntry};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -119,15 +118,8 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    /// Starts `program` with `config`, which has to listen at `listen`, and waits until it does. Callgrind writes
-    /// into `folder`.
-    pub(super) fn start(
-        program: &Path,
-        config: &Path,
-        listen: SocketAddr,
-        folder: &Path,
-        idle: Idle,
-    ) -> Result<Self> {
+    /// Starts `program` with `config`, and waits until it listens. Callgrind writes into `folder`.
+    pub(super) fn start(program: &Path, config: &Path, folder: &Path, idle: Idle) -> Result<Self> {
         let told = folder.join("told");
         let mut server = Server::start(
             "larder under callgrind",
@@ -138,7 +130,7 @@ impl Counted {
                 .arg(format!("--callgrind-out-file={}", folder.join(COUNT).display()))
                 .arg(prefix(folder))
                 .arg(program)
-                .args(["run", "--workers", "1", "--listen", &listen.to_string(), "-c"])
+                .args(["run", "--workers", "1", "-c"])
                 .arg(config)
                 .stdout(Stdio::null())
                 // A line for each purge, among others: nobody reads them but where there is no start.

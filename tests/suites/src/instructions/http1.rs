@@ -4,31 +4,24 @@
 //! Deliberately absent: chunks and answers that end with the connection. What is counted here has a known length.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
 use super::scenario::Answer;
-
-/// Longest wait for any byte.
-pub(super) const READ_MAX: Duration = Duration::from_secs(30);
+use super::stream::Stream;
 
 /// Longest answer.
 pub(super) const ANSWER_MAX: usize = 1 << 20;
 
 pub(super) struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     /// What has come of the answer that is being read.
     come: Vec<u8>,
 }
 
 impl Connection {
-    pub(super) fn open(address: SocketAddr) -> Result<Self> {
-        let stream = TcpStream::connect(address).context("larder")?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(READ_MAX))?;
-        Ok(Self { stream, come: Vec::new() })
+    pub(super) fn new(stream: Stream) -> Self {
+        Self { stream, come: Vec::new() }
     }
 
     /// A GET with these field lines.

@@ -1,18 +1,19 @@
-//! The same client over one cleartext HTTP/2 connection with prior knowledge (RFC 9113 3.3), one stream at a time.
+//! The same client over one HTTP/2 connection, with prior knowledge (RFC 9113 3.3) or over TLS, one stream at a time.
 //!
 //! In: requests. Out: status and body. It writes its frames itself, each request in one write: a library would give
-//! window back and acknowledge when it sees fit, which is work for larder that differs from run to run. Fields are sent
-//! as literals that no table keeps (RFC 7541 6.2.2), so every request is as long as the one before.
+//! window back and acknowledge when it sees fit, which is work for larder that differs from run to run. Authority and path are sent
+//! as literals that no table keeps (RFC 7541 6.2.2), so every request is as long as the one before. All other fields go to the
+//! table the first time, as browsers send them, and are numbers from then on.
 //! Deliberately absent: a decoder of fields. Of an answer's head it reads the status, which comes first, and only
 //! where it is one of those that have a number in the static table (RFC 7541 A).
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::http1::{ANSWER_MAX, READ_MAX};
+use super::http1::ANSWER_MAX;
 use super::scenario::Answer;
+use super::stream::Stream;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -32,9 +33,17 @@ const WINDOW_MORE: u32 = (1 << 31) - 1 - 65_535;
 /// Largest frame that may come, since nothing else was allowed.
 const FRAME_MAX: usize = 16_384;
 
+/// Fields of the static table (RFC 7541 A).
+const STATIC_FIELDS: usize = 61;
+
+/// What larder's table keeps, each field counted with 32 bytes (RFC 7541 4.1, RFC 9113 6.5.2).
+const TABLE_MAX: usize = 4096;
+
 pub(super) struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     next_stream: u32,
+    /// Fields in larder's table, oldest first.
+    known: Vec<(String, String)>,
 }
 
 struct Frame {
@@ -44,15 +53,12 @@ struct Frame {
 }
 
 impl Connection {
-    pub(super) fn open(address: SocketAddr) -> Result<Self> {
-        let mut stream = TcpStream::connect(address).context("larder")?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(READ_MAX))?;
+    pub(super) fn begin(mut stream: Stream) -> Result<Self> {
         let mut opening = PREFACE.to_vec();
         put(&mut opening, SETTINGS, 0, 0, &[])?;
         put(&mut opening, WINDOW_UPDATE, 0, 0, &WINDOW_MORE.to_be_bytes())?;
         stream.write_all(&opening)?;
-        Ok(Self { stream, next_stream: 1 })
+        Ok(Self { stream, next_stream: 1, known: Vec::new() })
     }
 
     /// A GET with these fields.
@@ -62,21 +68,38 @@ impl Connection {
         target: &str,
         fields: &[(String, String)],
     ) -> Result<Answer> {
-        // `:method: GET` and `:scheme: http` by number; `:authority` and `:path` by name.
-        let mut block = vec![0x82, 0x86, 0x01];
+        // `:method: GET` and `:scheme` by number; `:authority` and `:path` by name.
+        let scheme = if matches!(self.stream, Stream::Clear(_)) { 0x86 } else { 0x87 };
+        let mut block = vec![0x82, scheme, 0x01];
         put_string(&mut block, host)?;
         block.push(0x04);
         put_string(&mut block, target)?;
-        for (name, value) in fields {
-            block.push(0x00);
-            put_string(&mut block, &name.to_ascii_lowercase())?;
-            put_string(&mut block, value)?;
+        for field in fields {
+            self.put_field(&mut block, field)?;
         }
         let mut request = Vec::new();
         put(&mut request, HEADERS, END_STREAM | END_HEADERS, self.next_stream, &block)?;
         self.next_stream += 2;
         self.stream.write_all(&request)?;
         self.answer()
+    }
+
+    /// By its number where larder's table has it, else as a literal that goes there.
+    fn put_field(&mut self, to: &mut Vec<u8>, field: &(String, String)) -> Result<()> {
+        let age = self.known.iter().rev().position(|known| known == field);
+        if let Some(number) = age.map(|age| STATIC_FIELDS + 1 + age) {
+            ensure!(number < 0x7f, "more fields than one byte can number");
+            to.push(0x80 | u8::try_from(number)?);
+            return Ok(());
+        }
+        let (name, value) = field;
+        to.push(0x40);
+        put_string(to, &name.to_ascii_lowercase())?;
+        put_string(to, value)?;
+        self.known.push(field.clone());
+        let size: usize = self.known.iter().map(|(name, value)| name.len() + value.len() + 32).sum();
+        ensure!(size <= TABLE_MAX, "fields of {size} bytes, more than the table keeps");
+        Ok(())
     }
 
     fn answer(&mut self) -> Result<Answer> {

@@ -15,6 +15,7 @@ mod http1;
 mod http2;
 mod origin;
 mod scenario;
+mod stream;
 
 use std::collections::BTreeMap;
 use std::fs;

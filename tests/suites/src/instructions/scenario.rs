@@ -5,7 +5,7 @@
 //! was asked, so that no count is that of an error or of the wrong way.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,10 +14,14 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::callgrind::{Counted, Idle};
 use super::origin::Origin;
+use super::stream::Stream;
 use super::{MARGIN_OF_PURGES_PERCENT, MARGIN_PERCENT, http1, http2};
+use harness::browser;
 use harness::children::free_port;
 use harness::origin::body;
 use harness::pages::{self, Form, FragmentedPage, Theme};
+use larder_testkit::certificates::{Certificates, SanType};
+use rustls::ClientConfig;
 
 /// The config with everything on.
 const EVERYTHING: &str = "bench/full.toml";
@@ -46,7 +50,7 @@ const LOG: &str = "access = \"off\"";
 const CHECKS: &str = "every = \"5s\"";
 
 /// Where the config with everything on has the site that is measured, and the rule that decides.
-const HOST: &str = "localhost";
+pub(super) const HOST: &str = "localhost";
 const FOLDER: &str = "/page/";
 
 /// A field that a scenario asks with or the origin answers with.
@@ -58,6 +62,8 @@ pub(super) struct Scenario {
     config: String,
     log: bool,
     way: Way,
+    /// Over TLS 1.3; the handshake is not counted.
+    secured: bool,
     work: Work,
     /// Something else was purged once before.
     purged: bool,
@@ -125,7 +131,7 @@ pub(super) fn all(root: &Path) -> Result<Vec<Scenario>> {
         hit("hit, 134 B", 134),
         hit("hit, 8357 B", 8357),
         Scenario { answers: fields(30), ..hit("hit, 134 B, 30 response fields", 134) },
-        Scenario { asks: browser(), ..hit("hit, 134 B, 20 request fields, 2 KB of Cookie", 134) },
+        Scenario { asks: long_history(), ..hit("hit, 134 B, 20 request fields, 2 KB of Cookie", 134) },
         Scenario { asks: asks("If-None-Match", "\"one\""), status: 304, part: 0..0, ..hit("hit, 304", 8357) },
         Scenario {
             asks: asks("Range", "bytes=1000-1499"),
@@ -135,6 +141,18 @@ pub(super) fn all(root: &Path) -> Result<Vec<Scenario>> {
         },
         Scenario { way: Way::Each, ..hit("hit, 134 B, a connection each", 134) },
         Scenario { way: Way::Http2, ..hit("hit, 134 B, HTTP/2", 134) },
+        Scenario { secured: true, ..hit("hit, 134 B, TLS", 134) },
+        Scenario { secured: true, ..hit("hit, 8357 B, TLS", 8357) },
+        Scenario { secured: true, way: Way::Http2, ..hit("hit, 134 B, HTTP/2 over TLS", 134) },
+        Scenario { asks: page_load(), ..hit("hit, 134 B, as a browser asks", 134) },
+        Scenario { secured: true, asks: page_load(), ..hit("hit, 134 B, as a browser asks, TLS", 134) },
+        Scenario { way: Way::Http2, asks: page_load(), ..hit("hit, 134 B, as a browser asks, HTTP/2", 134) },
+        Scenario {
+            secured: true,
+            way: Way::Http2,
+            asks: page_load(),
+            ..hit("hit, 134 B, as a browser asks, HTTP/2 over TLS", 134)
+        },
         Scenario { log: true, ..hit("hit, 134 B, access log", 134) },
         Scenario { config: rules(10), ..hit("hit, 134 B, 10 rules", 134) },
         everything("hit, 134 B, everything on"),
@@ -170,6 +188,7 @@ fn hit(name: &'static str, bytes: usize) -> Scenario {
         config: PLAIN.to_owned(),
         log: false,
         way: Way::Kept,
+        secured: false,
         work: Work::Hit,
         purged: false,
         asks: Vec::new(),
@@ -209,7 +228,7 @@ fn fields(count: usize) -> Vec<Field> {
 }
 
 /// What browsers send, and cookies of 2 KB.
-fn browser() -> Vec<Field> {
+fn long_history() -> Vec<Field> {
     let cookies: Vec<String> =
         (0..32).map(|number| format!("preference_{number:02}={}", "v".repeat(48))).collect();
     let cookies = cookies.join("; ");
@@ -235,6 +254,11 @@ fn browser() -> Vec<Field> {
     known.into_iter().chain(fields(more)).collect()
 }
 
+/// What a browser asks with.
+fn page_load() -> Vec<Field> {
+    browser::FIELDS.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
+}
+
 /// Instructions of `counted` requests, after `before` others.
 pub(super) fn play(program: &Path, scenario: &Scenario, (before, counted): (u64, u64)) -> Result<u64> {
     let scratch = tempfile::tempdir()?;
@@ -244,18 +268,24 @@ pub(super) fn play(program: &Path, scenario: &Scenario, (before, counted): (u64,
     let origin = Origin::start(FOLDER, Arc::new(answers), &idle)?;
     let listen = free_port()?;
     let config = scratch.path().join("larder.toml");
-    fs::write(&config, config_text(scenario, origin.address).context("the config")?)?;
+    let certificates = scenario.secured.then(|| {
+        Certificates::with(HOST, |params| {
+            params.subject_alt_names.push(SanType::IpAddress(Ipv4Addr::LOCALHOST.into()));
+        })
+    });
+    let text = config_text(scenario, origin.address, listen, certificates.as_ref()).context("the config")?;
+    fs::write(&config, text)?;
     // The folder of files that a site of full.toml serves.
     fs::create_dir(scratch.path().join("public"))?;
-    let mut larder = Counted::start(program, &config, listen, scratch.path(), idle)?;
+    let mut larder = Counted::start(program, &config, scratch.path(), idle)?;
 
     let expected = content.get(scenario.part.clone()).context("a part beyond the body")?;
     let hot = scenario.page.map_or_else(|| format!("{FOLDER}hot"), |page| page.target());
     if scenario.page.is_some() {
         // It comes in chunks while its fragments arrive, which the client does not read.
-        http1::Connection::open(listen)?.discard(HOST, &hot)?;
+        http1::Connection::new(Stream::open(listen, None)?).discard(HOST, &hot)?;
     }
-    let mut client = Client::open(scenario, listen, &larder.idle)?;
+    let mut client = Client::open(scenario, listen, certificates.as_ref(), &larder.idle)?;
     let misses = scenario.work == Work::Miss;
     if !misses {
         larder.idle.wait()?;
@@ -313,13 +343,28 @@ fn message(fields: &[Field], content: &[u8]) -> Vec<u8> {
     [message.as_bytes(), content].concat()
 }
 
-/// The scenario's config with the origin that runs, without an admin, and with a log where it is to be counted.
-fn config_text(scenario: &Scenario, origin: SocketAddr) -> Result<String> {
+/// The scenario's config with the origin that runs, without an admin, with a log where it is to be counted, and with
+/// certificates for its first site where it is asked over TLS.
+fn config_text(
+    scenario: &Scenario,
+    origin: SocketAddr,
+    listen: SocketAddr,
+    certificates: Option<&Certificates>,
+) -> Result<String> {
     let text = &scenario.config;
     ensure!(text.contains(ORIGIN) && text.contains(LOG), "it does not say `{ORIGIN}` and `{LOG}`");
     let text = text.replace(ORIGIN, &format!("http://{origin}"));
     let text = if scenario.log { text.replace(LOG, "access = \"./access.log\"") } else { text };
-    Ok(format!("admin = false\n{text}"))
+    let Some(certificates) = certificates else {
+        return Ok(format!("listen = [\"{listen}\"]\nadmin = false\n{text}"));
+    };
+    let (before, site) = text.split_once("[[site]]").context("it has no site")?;
+    let (rest_of_line, site) = site.split_once('\n').context("its site is empty")?;
+    let (cert, key) = (certificates.file("server.pem"), certificates.file("server.key"));
+    Ok(format!(
+        "listen = [{{ address = \"{listen}\", tls = true }}]\nadmin = false\n\
+         {before}[[site]]{rest_of_line}\ntls = {{ cert = {cert:?}, key = {key:?} }}\n{site}"
+    ))
 }
 
 enum Client {
@@ -329,11 +374,21 @@ enum Client {
 }
 
 impl Client {
-    fn open(scenario: &Scenario, address: SocketAddr, idle: &Idle) -> Result<Self> {
+    fn open(
+        scenario: &Scenario,
+        address: SocketAddr,
+        certificates: Option<&Certificates>,
+        idle: &Idle,
+    ) -> Result<Self> {
+        let open = |protocol: &[u8]| -> Result<Stream> {
+            let config: Option<Arc<ClientConfig>> =
+                certificates.map(|certificates| certificates.client_config(&[protocol]));
+            Stream::open(address, config.as_ref())
+        };
         Ok(match scenario.way {
-            Way::Kept => Self::Kept(http1::Connection::open(address)?),
+            Way::Kept => Self::Kept(http1::Connection::new(open(b"http/1.1")?)),
             Way::Each => Self::Each(address, idle.clone()),
-            Way::Http2 => Self::Http2(http2::Connection::open(address)?),
+            Way::Http2 => Self::Http2(http2::Connection::begin(open(b"h2")?)?),
         })
     }
 
@@ -344,7 +399,7 @@ impl Client {
                 let last = [fields, &[("Connection".to_owned(), "close".to_owned())]].concat();
                 // As under load: the request is there by the time the connection is accepted.
                 let mut connection = idle.stopped(|| {
-                    let mut connection = http1::Connection::open(*address)?;
+                    let mut connection = http1::Connection::new(Stream::open(*address, None)?);
                     connection.send("GET", HOST, target, &last)?;
                     Ok(connection)
                 })?;
@@ -376,17 +431,17 @@ mod tests {
     fn every_config_gets_this_origin_and_its_log() {
         let origin = "127.0.0.1:45678".parse().unwrap();
         for scenario in all(&crate::checkout()).unwrap() {
-            let text = config_text(&scenario, origin).unwrap();
+            let text = config_text(&scenario, origin, origin, None).unwrap();
             assert!(!text.contains(ORIGIN) && text.contains("http://127.0.0.1:45678"), "{}", scenario.name);
             assert_eq!(text.contains("./access.log"), scenario.log, "{}", scenario.name);
         }
         let lost = Scenario { config: String::new(), ..hit("lost", 0) };
-        assert!(config_text(&lost, origin).is_err());
+        assert!(config_text(&lost, origin, origin, None).is_err());
     }
 
     #[test]
     fn a_browser_asks_with_twenty_fields_and_two_kilobytes_of_cookies() {
-        let fields = browser();
+        let fields = long_history();
         let cookie = fields.iter().find(|(name, _)| name == "Cookie").unwrap();
         assert_eq!(fields.len(), 20);
         assert!((2000..2200).contains(&cookie.1.len()), "{}", cookie.1.len());

@@ -13,7 +13,7 @@ use larder_testkit::client::Connection;
 
 use crate::hostile::http2::frames::{self, ACK, END_HEADERS, END_STREAM};
 use crate::hostile::stage::Outcome;
-use crate::hostile::transport::Transport;
+use crate::hostile::transport::{Protocol, Transport};
 
 /// The longest wait for anything single.
 const LIMIT: Duration = Duration::from_secs(8);
@@ -65,7 +65,7 @@ pub struct Peer {
 impl Peer {
     /// Connects and says nothing.
     pub async fn silent(addr: SocketAddr) -> Result<Self, String> {
-        let connection = Transport::current().connect(addr, "h2", LIMIT).await?;
+        let connection = Transport::current().connect(addr, Protocol::Http2, LIMIT).await?;
         Ok(Self { connection, ahead: BytesMut::new(), acknowledges: true, got: Received::default() })
     }
 
