@@ -61,16 +61,24 @@ fn full_config(text: &str, origin: SocketAddr, log: AccessLog) -> Result<String>
     })
 }
 
-/// A config whose first site has the setup's certificates, where it has any.
+/// A config whose first site has the setup's certificates, where it has any, and whose last one, too: a client that asks for an
+/// address names no host in its handshake, and gets those of the site that is for every host.
 fn with_certificates(text: String, setup: &Setup<'_>) -> Result<String> {
     let Some(certificates) = setup.certificates else { return Ok(text) };
-    let (before, site) = text.split_once("[[site]]").context("no site")?;
-    let (rest_of_line, site) = site.split_once('\n').context("an empty site")?;
     let (cert, key) = (certificates.file("server.pem"), certificates.file("server.key"));
-    Ok(format!(
-        "tls = {{ min_version = \"1.3\" }}\n{before}[[site]]{rest_of_line}\n\
-         tls = {{ cert = {cert:?}, key = {key:?} }}\n{site}"
-    ))
+    let tls = format!("tls = {{ cert = {cert:?}, key = {key:?} }}");
+    let sites: Vec<usize> = text.match_indices("\n[[site]]").map(|(at, _)| at + 1).collect();
+    let (first, last) = (*sites.first().context("no site")?, *sites.last().context("no site")?);
+    let mut lines = vec!["tls = { min_version = \"1.3\" }".to_owned()];
+    let mut at = 0;
+    for line in text.lines() {
+        lines.push(line.to_owned());
+        if at == first || at == last {
+            lines.push(tls.clone());
+        }
+        at += line.len() + 1;
+    }
+    Ok(lines.join("\n") + "\n")
 }
 
 /// larder with the settings of one site (lines of TOML, `""` for none) and nothing else.
@@ -147,6 +155,7 @@ fn launch(program: &Path, setup: &Setup<'_>, folder: TempDir, name: &str) -> Res
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use larder_testkit::certificates::Certificates;
 
     #[test]
     fn the_file_with_everything_on_gets_this_origin_and_its_log() {
@@ -156,6 +165,19 @@ mod tests {
         assert!(!quiet.contains(FULL_ORIGIN) && quiet.contains("http://127.0.0.1:45678"));
         assert!(full_config(&text, origin, AccessLog::On).unwrap().contains("access = \"./access.log\""));
         assert!(full_config("", origin, AccessLog::Off).is_err());
+    }
+
+    #[test]
+    fn the_first_and_the_last_site_get_the_certificates() {
+        let kit = Certificates::new();
+        let origin = "127.0.0.1:45678".parse().unwrap();
+        let setup = Setup { certificates: Some(&kit), ..Setup::new(Path::new("/"), origin) };
+        let text = "a = 1\n\n[[site]] # one\nb = 2\n[[site]]\nc = 3\n[[site.rule]]\nd = 4\n[[site]]\ne = 5\n";
+        let config: toml::Table = with_certificates(text.to_owned(), &setup).unwrap().parse().unwrap();
+        let secured: Vec<bool> =
+            config["site"].as_array().unwrap().iter().map(|site| site.get("tls").is_some()).collect();
+        assert_eq!(secured, [true, false, true]);
+        assert!(with_certificates("a = 1\n".to_owned(), &setup).is_err());
     }
 
     #[test]
