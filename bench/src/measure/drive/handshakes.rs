@@ -77,6 +77,9 @@ impl Handshake {
 /// Longest wait for any byte.
 const READ_MAX: Duration = Duration::from_secs(10);
 
+/// What each of these clients asks with.
+pub(crate) const LAST_REQUEST: &str = "Connection: close";
+
 /// One client.
 struct Client<'a> {
     address: SocketAddr,
@@ -92,9 +95,12 @@ impl Client<'_> {
         socket.set_read_timeout(Some(READ_MAX))?;
         let session = ClientConnection::new(Arc::clone(&self.config), ServerName::try_from("localhost")?)?;
         let mut stream = StreamOwned::new(session, socket);
-        let fields: String = self.request.fields.iter().map(|field| format!("{field}\r\n")).collect();
+        let mut fields: String = self.request.fields.iter().map(|field| format!("{field}\r\n")).collect();
+        if !fields.contains(LAST_REQUEST) {
+            fields.push_str(&format!("{LAST_REQUEST}\r\n"));
+        }
         let (target, address) = (&self.request.target, self.address);
-        write!(stream, "GET {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{fields}\r\n")?;
+        write!(stream, "GET {target} HTTP/1.1\r\nHost: {address}\r\n{fields}\r\n")?;
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).context("no orderly end")?;
         ensure!(answer.starts_with(b"HTTP/1.1 200 "), "{}", answer.escape_ascii());

@@ -22,7 +22,7 @@ use super::curl::Version;
 use harness::children::output_within;
 use larder_testkit::certificates::Certificates;
 
-pub(crate) use handshakes::Handshake;
+pub(crate) use handshakes::{Handshake, LAST_REQUEST};
 
 /// How much longer than told a tool may run: it connects before, and sums up after.
 const OVERTIME_MAX: Duration = Duration::from_secs(60);
