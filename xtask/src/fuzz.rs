@@ -33,6 +33,16 @@ pub(crate) enum Drawing {
     Kept,
 }
 
+impl Drawing {
+    /// What one input may take. A short run is one of CI, where tests come first.
+    fn input_seconds(self) -> u32 {
+        match self {
+            Self::Fixed => 60,
+            Self::Kept => 10,
+        }
+    }
+}
+
 /// Builds every target, so that a short run that follows has nothing to build.
 pub(crate) fn build_all(root: &Path) -> Result<()> {
     crate::tools::need(root, "fuzz")?;
@@ -114,7 +124,7 @@ fn run_one(root: &Path, program: &Path, target: &str, seconds: u32, drawing: Dra
         &format!("-max_total_time={seconds}"),
         &format!("-artifact_prefix={}/", artifacts.display()),
         &format!("-seed={}", u8::from(drawing == Drawing::Fixed)),
-        "-timeout=10",
+        &format!("-timeout={}", drawing.input_seconds()),
         "-rss_limit_mb=2048",
         "-max_len=16384",
     ]);

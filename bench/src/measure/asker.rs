@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::contender::floor;
@@ -50,8 +50,8 @@ pub(super) enum Was {
 }
 
 /// One connection.
-pub(super) struct Asker {
-    stream: TcpStream,
+pub(super) struct Asker<S = TcpStream> {
+    stream: S,
     /// What every request ends with.
     tail: String,
     request: String,
@@ -75,9 +75,16 @@ impl Asker {
     pub(super) async fn connect_as(address: SocketAddr, host: SocketAddr, bytes: usize) -> Result<Self> {
         let stream = TcpStream::connect(address).await.context("connecting")?;
         stream.set_nodelay(true)?;
+        Ok(Self::over(stream, host, bytes))
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Asker<S> {
+    /// Over what is connected already.
+    pub(super) fn over(stream: S, host: SocketAddr, bytes: usize) -> Self {
         let tail = format!(" HTTP/1.1\r\nHost: {host}\r\n\r\n");
         let (body, buffer) = (vec![b'x'; bytes].into(), vec![0; HEAD_BYTES_MAX + bytes].into());
-        Ok(Self { stream, tail, request: String::new(), body, buffer })
+        Self { stream, tail, request: String::new(), body, buffer }
     }
 
     /// Asks for `target` and reads the whole answer.

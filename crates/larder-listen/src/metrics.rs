@@ -3,6 +3,8 @@
 //!
 //! Each entry is declared once, in the table below, with its name and help text.
 
+use larder_observe::Histogram;
+
 use crate::cell::Cell;
 use crate::error::Refusal;
 use crate::tls::{HandshakeFailure, HandshakeKinds};
@@ -19,6 +21,10 @@ macro_rules! metrics {
             refused: [Cell; Refusal::TOKENS.len()],
             handshakes_failed: [Cell; HandshakeFailure::ALL.len()],
             pub(crate) tls_handshakes: HandshakeKinds,
+            /// How long handshakes took that made everything anew, from the accepted connection on.
+            pub full_handshakes: Histogram,
+            /// How long handshakes took that resumed a session.
+            pub resumed_handshakes: Histogram,
         }
 
         impl Metrics {
@@ -52,7 +58,7 @@ macro_rules! metrics {
                 }
             }
 
-            /// Adds the values of `other` to this one.
+            /// Adds the values of `other` to this one, but for the durations of handshakes.
             pub fn absorb(&self, other: &Self) {
                 $(self.$field.add(other.$field.value());)+
                 for (mine, theirs) in self.refused.iter().zip(&other.refused) {

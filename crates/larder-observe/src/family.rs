@@ -185,6 +185,9 @@ families! {
     ACME_FAILING = "larder_acme_failing" Gauge "certificates" ["certificate", "type"]
         "1 where the last order of a certificate has failed, and how; else 0 with `none`."
         "Alert on 1 for a day: a certificate is renewed a third of its life before its end.";
+    TLS_HANDSHAKE_SECONDS = "larder_tls_handshake_seconds" Histogram "seconds" ["resumed"]
+        "Durations of TLS handshakes with clients, from the accepted connection on, by whether a session was resumed."
+        "Most of it is the way to the client and back. Where it grows beside `larder_tls_handshakes_paused_total`, handshakes wait for each other.";
     TLS_TICKETS = "larder_tls_tickets_total" Counter "tickets" ["result"]
         "Tickets of TLS clients: `issued`, `opened`, or `refused` since their key or their rules for client certificates have gone."
         "Few `opened` for many `issued`: clients come to larders that do not share `ticket_keys`, or later than `tickets`.";

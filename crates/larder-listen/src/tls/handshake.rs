@@ -62,7 +62,8 @@ pub(crate) async fn shake<T: ByteStream>(
 ) -> Shaken<T> {
     let Accepted { stream, mut peer, transport, .. } = accepted;
     let mut shaking = Shaking { io: Some(stream), stream: None };
-    let deadline = Instant::now() + limits.handshake_time;
+    let began = Instant::now();
+    let deadline = began + limits.handshake_time;
     let mut timer = Timer::default();
     let ended = {
         let mut work = pin!(shaking.run(tls, &open));
@@ -80,6 +81,9 @@ pub(crate) async fn shake<T: ByteStream>(
             let agreed = agreed(session, policy);
             let group = session.negotiated_key_exchange_group().map(|group| group.name());
             metrics.tls_handshakes.count(agreed.version, group, agreed.is_resumed);
+            let durations =
+                if agreed.is_resumed { &metrics.resumed_handshakes } else { &metrics.full_handshakes };
+            durations.observe(began.elapsed());
             let protocol = if agreed.alpn == Some("h2") { Protocol::Http2 } else { Protocol::Http1 };
             peer.tls = Some(Arc::new(agreed));
             Shaken::Http(Accepted { stream, peer, transport, protocols: Protocols::only(protocol) })

@@ -16,6 +16,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{AlertDescription, ServerConfig};
 
 use super::client_policy::ClientPolicy;
+use super::compression;
 use super::identity::Identity;
 use super::tickets::{TicketKeys, TicketProducer};
 use crate::client::{HTTP1, HTTP2};
@@ -131,6 +132,7 @@ impl ServerTls {
             TlsVersion::Tls13 => TLS13,
         };
         let hosts = HostTable::new(sites.iter().map(|site| site.hosts.as_slice()));
+        let compressed = compression::cache();
         let build = |site: SiteTls| {
             let Some(certificates) = site.certificates else { return Ok(None) };
             let resolver = SiteResolver::new(certificates.clone());
@@ -140,6 +142,8 @@ impl ServerTls {
                 .with_cert_resolver(Arc::new(resolver));
             config.alpn_protocols = vec![HTTP2.to_vec(), HTTP1.to_vec()];
             config.session_storage = Arc::new(NoServerSessionStorage {});
+            config.cert_compressors = compression::COMPRESSORS.to_vec();
+            config.cert_compression_cache = Arc::clone(&compressed);
             match &tickets {
                 // A ticket has the client's certificate in it, which nobody would look at again.
                 Some(keys) if site.policy.id == ClientPolicyId::default() => {

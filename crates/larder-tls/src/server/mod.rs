@@ -6,6 +6,7 @@
 
 mod choice;
 mod client_policy;
+mod compression;
 mod fault;
 mod identity;
 #[cfg(test)]

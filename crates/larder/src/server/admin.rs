@@ -21,7 +21,7 @@ use larder_http::message::Scheme;
 use larder_http::time::{Clock, WallTime};
 use larder_listen::{Metrics as ListenMetrics, Slots};
 use larder_observe::watch::{Event, Watch, WatchSettings};
-use larder_observe::{AccessLog, Diagnostics, Exposition, Kind, Metrics, family};
+use larder_observe::{AccessLog, Diagnostics, Exposition, HistogramSnapshot, Kind, Metrics, family};
 use larder_proxy::explain::{ExplainError, Question};
 use larder_proxy::objects::Stores;
 use larder_proxy::{Proxy, Worker};
@@ -313,6 +313,13 @@ impl Larder for Insight {
         out.foreign("larder_flights_waiting", Kind::Gauge, "Clients that wait for one of them.")
             .value(&[], gauges.waiting);
         foreign(out, &[], |visit| self.listen_metrics().for_each(visit));
+        let (mut full, mut resumed) = (HistogramSnapshot::default(), HistogramSnapshot::default());
+        for worker in &self.listening {
+            full.add(&worker.full_handshakes);
+            resumed.add(&worker.resumed_handshakes);
+        }
+        let mut handshakes = out.family(&family::TLS_HANDSHAKE_SECONDS);
+        handshakes.histogram(&[("resumed", "false")], &full).histogram(&[("resumed", "true")], &resumed);
         let mut turned_away = out.family(&family::REQUESTS_TURNED_AWAY);
         self.proxy.turned_away(|reason, count| {
             turned_away.value(&[("reason", reason)], count);

@@ -297,6 +297,10 @@ async fn a_session_is_resumed_after_a_reload_but_not_under_other_rules() {
         let series = format!("larder_tls_tickets_total{{result=\"{result}\"}}");
         assert_eq!(metrics.value(&series), Some(count), "{result}");
     }
+    for (resumed, count) in [("true", 2.0), ("false", 3.0)] {
+        let series = format!("larder_tls_handshake_seconds_count{{resumed=\"{resumed}\"}}");
+        assert_eq!(metrics.value(&series), Some(count), "resumed: {resumed}");
+    }
 }
 
 #[tokio::test]

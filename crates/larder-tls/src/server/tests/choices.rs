@@ -194,3 +194,26 @@ fn the_oldest_version_is_kept_to() {
     assert_eq!(met(TlsVersion::Tls12), Ok(Some(rustls::ProtocolVersion::TLSv1_2)));
     assert!(met(TlsVersion::Tls13).is_err());
 }
+
+/// RFC 8879.
+#[test]
+fn a_chain_goes_compressed_to_a_client_that_takes_it_so() {
+    let authority = Authority::new();
+    let hosts: Vec<String> =
+        (0..40).map(|number| format!("host-{number:02}.a-rather-long-name.example")).collect();
+    let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
+    let own = authority.ecdsa("a", &hosts);
+    let server = built(vec![site(&[], fixed([&own]))]);
+    let sent = |offered: &[&'static dyn rustls::compress::CertDecompressor]| {
+        let mut client = authority.client(&[]);
+        client.cert_decompressors = offered.to_vec();
+        let met = meet(&Arc::new(client), hosts[0], &server).unwrap();
+        assert_eq!(met.shown(), own.chain()[0]);
+        met.sent_bytes
+    };
+    let whole = sent(&[]);
+    for algorithm in [rustls::compress::BROTLI_DECOMPRESSOR, rustls::compress::ZLIB_DECOMPRESSOR] {
+        let compressed = sent(&[algorithm]);
+        assert!(compressed + 1000 < whole, "{algorithm:?}: {compressed} bytes, {whole} without");
+    }
+}

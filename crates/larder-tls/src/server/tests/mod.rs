@@ -134,6 +134,8 @@ fn built(sites: Vec<SiteTls>) -> ServerTls {
 struct Met {
     client: ClientConnection,
     server: ServerConnection,
+    /// What the server sent until then.
+    sent_bytes: usize,
 }
 
 impl Met {
@@ -147,7 +149,7 @@ impl Met {
     }
 }
 
-/// Hands all that `from` has written to `to`.
+/// Hands all that `from` has written to `to`, and tells how much that was.
 macro_rules! pass {
     ($from:expr, $to:expr) => {{
         let mut bytes = Vec::new();
@@ -158,6 +160,7 @@ macro_rules! pass {
         while !rest.is_empty() {
             $to.read_tls(&mut rest).unwrap();
         }
+        bytes.len()
     }};
 }
 
@@ -172,8 +175,9 @@ fn meet(client: &Arc<ClientConfig>, name: &str, server: &ServerTls) -> Result<Me
         TlsChoice::Refuse(alert) => return Err(alert),
     };
     let mut server = accepted.into_connection(config).map_err(|(error, _)| alert_of(&error))?;
+    let mut sent_bytes = 0;
     for _ in 0..4 {
-        pass!(server, client);
+        sent_bytes += pass!(server, client);
         client.process_new_packets().map_err(|error| alert_of(&error))?;
         pass!(client, server);
         if let Err(error) = server.process_new_packets() {
@@ -186,7 +190,7 @@ fn meet(client: &Arc<ClientConfig>, name: &str, server: &ServerTls) -> Result<Me
         }
     }
     assert!(!client.is_handshaking() && !server.is_handshaking());
-    Ok(Met { client, server })
+    Ok(Met { client, server, sent_bytes })
 }
 
 /// The alert that an error stands for.

@@ -14,7 +14,7 @@ use super::{Site, seed};
 use crate::support::{Process, Signal};
 
 /// Killed so often, all layouts together.
-const KILLS: u64 = 25;
+const KILLS: u64 = 16;
 /// From exec to the greeting, of a build for tests on a busy machine.
 const READY_WITHIN: Duration = Duration::from_secs(5);
 /// Some 33 MB: more than two disks have room for, so that segments are given up all the time.

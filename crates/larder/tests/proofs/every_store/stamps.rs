@@ -24,7 +24,7 @@ use crate::disks::purging::{AskedAt, Purge, PurgeKind};
 use crate::disks::seed;
 use crate::support::{connect, until, within};
 
-const SECONDS: u64 = 10;
+const SECONDS: u64 = 4;
 const CLIENTS: u64 = 64;
 const PURGERS: u64 = 4;
 /// More than memory has room for: some is found behind it alone, and the largest bodies always.
@@ -139,9 +139,11 @@ async fn nothing_from_before_a_purge(kind: Kind) {
         purgers.push(tokio::spawn(purger.until_over(load.clone())));
     }
     tokio::time::sleep(seconds()).await;
-    // On a machine that is busy, until one of them has done each kind.
+    // On a machine that is busy, until one of them has done each kind and each path was taken.
     let enough = PURGERS * PurgeKind::ALL.len() as u64 * 2;
     until("all kinds are purged", async || load.tally.purges.load(Ordering::Relaxed) >= enough).await;
+    let is_taken = |path: &Path| load.tally.paths.lock().contains_key(path);
+    until("all paths are taken", async || Path::ALL.iter().all(is_taken)).await;
     load.is_over.store(true, Ordering::SeqCst);
     let mut purged = Purged::default();
     for purger in purgers {
