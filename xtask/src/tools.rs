@@ -19,6 +19,9 @@ const TOOLS: &[Tool] = &[
     Tool { program: "memcached", from: From::Apt("memcached"), targets: &["units"] },
     Tool { program: "redis-server", from: From::Apt("redis-server"), targets: &["units"] },
     Tool { program: "redis-cli", from: From::Apt("redis-tools"), targets: &["units"] },
+    // TLS as others see it.
+    Tool { program: "openssl", from: From::Apt("openssl"), targets: &["units"] },
+    Tool { program: "sslscan", from: From::Apt("sslscan"), targets: &["units"] },
     // Networks of a test's own, and cuts in them.
     Tool { program: "ip", from: From::Apt("iproute2"), targets: &["units"] },
     Tool { program: "nft", from: From::Apt("nftables"), targets: &["units"] },

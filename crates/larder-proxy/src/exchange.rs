@@ -27,7 +27,7 @@ use crate::labels::ForwardLabel;
 use crate::not_stored::NotStored;
 use crate::receipt::{Account, Logged, Receipt};
 use crate::route::Site;
-use crate::sampled::{Sampled, sample_head, sample_texts};
+use crate::sampled::{Sampled, SampledClient, sample_head, sample_texts};
 use crate::settings::{OriginChoice, RuleSettings};
 use crate::worker::Worker;
 
@@ -199,6 +199,8 @@ impl Exchange {
     fn sample(&self, weight: Weight, response: &Response, status: &CacheStatus) -> Sampled {
         let is_hit = status.outcome == Outcome::Hit;
         let of_origin = self.fetched.as_ref().filter(|_| !is_hit);
+        let tls = self.asker.hop.peer.tls.as_deref().map(|tls| tls.version);
+        let client = SampledClient { started: self.started, client: self.asker.client, tls };
         let head = SampleHead {
             rule: self.settings().rule_id,
             forward: match status.outcome {
@@ -209,7 +211,7 @@ impl Exchange {
             not_stored: status.detail.filter(|word| !is_hit && NotStored::TOKENS.contains(word)),
             collapse_wait: self.collapse_wait,
             fetched: of_origin.cloned(),
-            ..sample_head(&self.asked.head, (self.started, self.asker.client), weight, (response, status))
+            ..sample_head(&self.asked.head, client, weight, (response, status))
         };
         let of_stored = || response.head.stored.as_ref()?.prepared().map.get(CONTENT_TYPE);
         let content_type = response.head.fields.get(CONTENT_TYPE).or_else(of_stored);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use http::HeaderValue;
 use http::header::{REFERER, USER_AGENT};
 use larder_http::fields::cache_status::CacheStatus;
-use larder_http::message::{Delivery, RequestHead, Response};
+use larder_http::message::{Delivery, RequestHead, Response, TlsVersion};
 use larder_http::target::Target;
 use larder_http::time::Now;
 use larder_observe::RuleId;
@@ -44,10 +44,20 @@ impl Sampled {
     }
 }
 
+/// Whose request it is, and when it came.
+#[derive(Clone, Copy)]
+pub(crate) struct SampledClient {
+    pub(crate) started: Now,
+    /// As far as trusted peers tell.
+    pub(crate) client: IpAddr,
+    /// Of the connection.
+    pub(crate) tls: Option<TlsVersion>,
+}
+
 /// What is known of a request that was answered, for those who look on.
 pub(crate) fn sample_head(
     head: &RequestHead,
-    (started, client): (Now, IpAddr),
+    SampledClient { started, client, tls }: SampledClient,
     weight: Weight,
     (response, status): (&Response, &CacheStatus),
 ) -> SampleHead {
@@ -64,6 +74,7 @@ pub(crate) fn sample_head(
         status: response.head.status,
         scheme: head.scheme,
         version: head.version,
+        tls,
         client,
         body_bytes: 0,
         took: Duration::ZERO,
@@ -90,11 +101,11 @@ pub(crate) fn sample_texts<'a>(head: &'a RequestHead, target: &'a Target) -> Sam
 pub(crate) fn sample_own(
     worker: &Worker,
     head: &RequestHead,
-    who: (Now, IpAddr),
+    client: SampledClient,
     answered: (&Response, &CacheStatus),
 ) -> Option<Sampled> {
     let weight = worker.tap.weigh(worker.index, false)?;
-    let sample_head = sample_head(head, who, weight, answered);
+    let sample_head = sample_head(head, client, weight, answered);
     let sample = PendingSample::new(sample_head, &sample_texts(head, &head.target));
     Some(Sampled { sample, stored: false, storing: None })
 }

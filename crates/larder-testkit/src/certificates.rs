@@ -4,7 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rcgen::{BasicConstraints, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use aws_lc_rs::digest::{SHA256, digest};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use rcgen::{BasicConstraints, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, PublicKeyData as _};
 pub use rcgen::{CertificateParams, SanType};
 use tempfile::TempDir;
 use tokio_rustls::rustls;
@@ -27,6 +30,8 @@ pub struct Certificates {
     pub server: Vec<u8>,
     /// Its key, in DER (PKCS#8).
     pub server_key: Vec<u8>,
+    /// Its public half, in DER (SubjectPublicKeyInfo).
+    server_public_key: Vec<u8>,
     issuer: CertificateParams,
     issuer_key: KeyPair,
 }
@@ -69,6 +74,7 @@ impl Certificates {
             authority: ca.der().to_vec(),
             server: server.der().to_vec(),
             server_key: key.serialize_der(),
+            server_public_key: key.subject_public_key_info(),
             issuer: authority,
             issuer_key: authority_key,
         }
@@ -90,6 +96,11 @@ impl Certificates {
         let builder =
             ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
         Arc::new(builder.with_no_client_auth().with_single_cert(chain, key.into()).unwrap())
+    }
+
+    /// What stands for the server's key where a program pins it: the digest (SHA-256) of its public half, in base64.
+    pub fn server_pin(&self) -> String {
+        BASE64.encode(digest(&SHA256, &self.server_public_key))
     }
 
     /// What a client speaks with that trusts the authority and offers these protocols. It remembers no session.

@@ -13,6 +13,7 @@
 pub mod allocated;
 pub mod cache_control;
 pub mod chunked;
+pub mod client_hello;
 pub mod condition;
 pub mod dates;
 pub mod decoded;
@@ -67,6 +68,7 @@ pub type Check = fn(&[u8]);
 pub const TARGETS: &[(&str, Check)] = &[
     ("cache_control", cache_control::check),
     ("chunked", chunked::check),
+    ("client_hello", client_hello::check),
     ("dates", dates::check),
     ("decoded", decoded::check),
     ("disk_folder", disk_folder::check),

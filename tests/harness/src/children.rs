@@ -114,6 +114,22 @@ impl Server {
         times
     }
 
+    /// The same by the threads' names, to the nanosecond, where the kernel keeps such an account (`/proc/PID/schedstat`).
+    pub fn named_threads_cpu_time(&self) -> Vec<(String, Duration)> {
+        let mut times = Vec::new();
+        for pid in members(self.child.id()) {
+            let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { continue };
+            for thread in threads.flatten() {
+                let read = |name: &str| fs::read_to_string(thread.path().join(name)).unwrap_or_default();
+                let ran = read("schedstat").split(' ').next().and_then(|ns| ns.parse().ok());
+                if let Some(ran) = ran {
+                    times.push((read("comm").trim_end().to_owned(), Duration::from_nanos(ran)));
+                }
+            }
+        }
+        times
+    }
+
     /// What all processes of the group have in memory together; a page that two of them share counts twice.
     pub fn resident_bytes(&self) -> u64 {
         members(self.child.id()).iter().filter_map(|pid| resident(*pid)).sum()

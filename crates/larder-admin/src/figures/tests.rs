@@ -40,6 +40,7 @@ fn missed(time: WallTime) -> SampleHead {
         status: StatusCode::BAD_GATEWAY,
         scheme: Scheme::Https,
         version: http::Version::HTTP_11,
+        tls: Some(larder_http::message::TlsVersion::Tls13),
         client: std::net::Ipv4Addr::LOCALHOST.into(),
         body_bytes: 500,
         took: Default::default(),

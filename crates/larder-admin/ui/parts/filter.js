@@ -41,6 +41,7 @@ const FIELDS = [
   'attempts',
   'trace',
   'protocol',
+  'tls',
 ];
 const EXAMPLES = ['cache!=hit', 'status=5xx', 'before=evicted', 'time>200ms', 'stored=false and status=200'];
 

@@ -52,6 +52,8 @@ pub enum TextField {
     Trace,
     /// `1.0`, `1.1` or `2.0`.
     Protocol,
+    /// `1.2` or `1.3`; absent in clear text.
+    Tls,
 }
 
 /// A length of time that an exchange may have.
@@ -264,6 +266,9 @@ fields! {
     "protocol" ("proto" "version"), Text(TextField::Protocol), ignored,
         "The HTTP version of the client's connection: `1.0`, `1.1` or `2.0`.",
         "protocol=2.0";
+    "tls" ("tls_version" "ssl" "ssl_protocol"), Text(TextField::Tls), ignored,
+        "The version of TLS of the client's connection: `1.2` or `1.3`. A connection in clear text has none.",
+        "tls=1.2";
 }
 
 /// Longer names are not compared.

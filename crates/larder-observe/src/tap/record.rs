@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use http::{StatusCode, Version};
 use larder_http::fields::cache_status::{Forward, RequestResult};
-use larder_http::message::Scheme;
+use larder_http::message::{Scheme, TlsVersion};
 use larder_http::time::WallTime;
 
 use super::chance::Weight;
@@ -45,6 +45,8 @@ pub struct SampleHead {
     pub scheme: Scheme,
     /// The client's version.
     pub version: Version,
+    /// Of the client's connection, where it is over TLS.
+    pub tls: Option<TlsVersion>,
     /// The client, as far as trusted peers tell.
     pub client: IpAddr,
     /// Response body bytes handed to the kernel.
@@ -76,6 +78,7 @@ impl SampleHead {
             status: StatusCode::OK,
             scheme: Scheme::Http,
             version: Version::HTTP_11,
+            tls: None,
             client: std::net::Ipv4Addr::LOCALHOST.into(),
             body_bytes: 0,
             took: Duration::ZERO,

@@ -50,6 +50,7 @@ keys! {
     "path", "string", "The path as the client sent it.", |s, m| m.field(s, TextField::Path);
     "query", "string", "What follows `?`, without the values of secret parameters. Path and query are cut at 512 bytes together.", |s, m| m.field(s, TextField::Query);
     "protocol", "string", "The HTTP version of the client's connection.", |s, m| m.field(s, TextField::Protocol);
+    "tls", "string", "The version of TLS of the client's connection.", |s, m| m.field(s, TextField::Tls);
     "ua", "string", "The User-Agent field, cut at 256 bytes.", |s, m| m.field(s, TextField::UserAgent);
     "referer", "string", "The Referer field, without the values of secret parameters, cut at 256 bytes.", |s, m| m.field(s, TextField::Referer);
     "site", "string", "The site's name, or its first host.", |s, m| m.field(s, TextField::Site);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Version;
+use larder_http::message::TlsVersion;
 use larder_http::time::WallTime;
 
 use super::clients::Clients;
@@ -209,6 +210,7 @@ impl Facts for Sample {
                 Version::HTTP_3 => "3.0",
                 _ => "1.1",
             }),
+            TextField::Tls => head.tls.map(TlsVersion::word),
         }
     }
 

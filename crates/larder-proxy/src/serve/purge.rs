@@ -24,7 +24,7 @@ use crate::purges::access::{Access, Admitted, AskedSite, Asking, admit};
 use crate::purges::{AuditEntry, Order, PurgeError, PurgeRefusal, Sender, here};
 use crate::receipt::{Account, Logged, Receipt};
 use crate::route;
-use crate::sampled::sample_own;
+use crate::sampled::{SampledClient, sample_own};
 use crate::settings::SiteSettings;
 use crate::worker::Worker;
 
@@ -255,11 +255,14 @@ impl AskingPeer {
             let mut record = LogRecord::new(started.wall, self.client());
             record.status = response.head.status;
             record.cache_status = Some(&status);
+            record.tls = self.peer.tls.as_deref();
             record.rule = self.own.map(|own| &plan.router.at(own).settings.otherwise.logged);
             tell_head(&self.head, &self.head.target, &mut record);
             Logged { line: record.line(format), stored: false, storing: None, page: None }
         });
-        let sample = sample_own(worker, &self.head, (started, self.client()), (response, &status));
+        let tls = self.peer.tls.as_deref().map(|tls| tls.version);
+        let client = SampledClient { started, client: self.client(), tls };
+        let sample = sample_own(worker, &self.head, client, (response, &status));
         response.head.cache_status = Some(status);
         Receipt(Some(Account { counted, started, served: Served::Local, log, sample }))
     }

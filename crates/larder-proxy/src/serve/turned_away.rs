@@ -15,7 +15,7 @@ use crate::exchange::tell_head;
 use crate::failure::Failure;
 use crate::receipt::{Account, Logged, Receipt};
 use crate::respond;
-use crate::sampled::sample_own;
+use crate::sampled::{SampledClient, sample_own};
 use crate::worker::Worker;
 
 /// Why, and where to.
@@ -63,7 +63,8 @@ pub(super) fn answer_with(
         tell_head(head, &head.target, &mut record);
         Logged { line: record.line(format), stored: false, storing: None, page: None }
     });
-    let sample = sample_own(worker, head, (started, client), (&response, &status));
+    let seen = SampledClient { started, client, tls: peer.tls.as_deref().map(|tls| tls.version) };
+    let sample = sample_own(worker, head, seen, (&response, &status));
     response.head.cache_status = Some(status);
     (response, Receipt(Some(Account { counted, started, served: Served::Local, log, sample })))
 }

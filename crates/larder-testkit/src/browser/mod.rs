@@ -69,8 +69,21 @@ impl Browser {
     ///
     /// # Panics
     /// `CHROMIUM` names a program that does not start.
-    #[expect(clippy::disallowed_macros, clippy::print_stderr, reason = "a test that is skipped says so")]
     pub async fn launch() -> Option<Self> {
+        Self::launch_with(None).await
+    }
+
+    /// The same, where it trusts the server whose key `pin` stands for, whatever its certificate says
+    /// ([`crate::certificates::Certificates::server_pin`]).
+    ///
+    /// # Panics
+    /// As [`Browser::launch`].
+    pub async fn launch_trusting(pin: &str) -> Option<Self> {
+        Self::launch_with(Some(pin)).await
+    }
+
+    #[expect(clippy::disallowed_macros, clippy::print_stderr, reason = "a test that is skipped says so")]
+    async fn launch_with(pin: Option<&str>) -> Option<Self> {
         let named = std::env::var("CHROMIUM").ok();
         if named.is_none() && !Path::new(PROGRAM).exists() {
             eprintln!("skipped: there is no {PROGRAM} on this machine");
@@ -81,6 +94,7 @@ impl Browser {
         let mut command = Command::new("sh");
         command.args(["-c", MOVED, named.as_deref().unwrap_or(PROGRAM)]).args(OPTIONS);
         command.arg(format!("--user-data-dir={}", profile.path().join("profile").display()));
+        command.args(pin.map(|pin| format!("--ignore-certificate-errors-spki-list={pin}")));
         command.arg("about:blank");
         for name in ["HOME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"] {
             command.env(name, profile.path());

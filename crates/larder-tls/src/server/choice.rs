@@ -183,23 +183,32 @@ impl ServerTls {
         // No host is empty: that is the site for all others.
         let site =
             self.hosts.find(name.unwrap_or_default()).and_then(|index| self.sites.get(index)?.as_ref());
-        match site {
-            Some(site) if site.has_any_for(name) => {
-                TlsChoice::Serve { config: Arc::clone(&site.config), policy: site.policy }
-            }
-            _ => TlsChoice::Refuse(AlertDescription::UnrecognisedName),
+        let Some(site) = site else { return TlsChoice::Refuse(AlertDescription::UnrecognisedName) };
+        match site.refusal(hello) {
+            None => TlsChoice::Serve { config: Arc::clone(&site.config), policy: site.policy },
+            Some(alert) => TlsChoice::Refuse(alert),
         }
     }
 }
 
 impl BuiltSite {
-    /// Whether a certificate may be there for a name. That none can be verified by the client is told by another alert.
-    fn has_any_for(&self, name: Option<&str>) -> bool {
-        match &self.certificates {
-            SiteCertificates::Fixed(_) => true,
-            SiteCertificates::Store(store) => name.is_some_and(|name| store.has(name)),
-        }
+    /// Why none of its certificates can be shown: there is none yet for the name, or the client can verify none (RFC 8446 4.4.2.2), for
+    /// which rustls has another alert.
+    fn refusal(&self, hello: &ClientHello<'_>) -> Option<AlertDescription> {
+        let can_verify = match &self.certificates {
+            SiteCertificates::Fixed(all) => all.iter().any(|identity| can_verify(&identity.key, hello)),
+            SiteCertificates::Store(store) => match hello.server_name().and_then(|name| store.of(name)) {
+                Some(key) => can_verify(&key, hello),
+                None => return Some(AlertDescription::UnrecognisedName),
+            },
+        };
+        (!can_verify).then_some(AlertDescription::HandshakeFailure)
     }
+}
+
+/// Whether the client knows a signature that the key makes.
+fn can_verify(key: &CertifiedKey, hello: &ClientHello<'_>) -> bool {
+    key.key.choose_scheme(hello.signature_schemes()).is_some()
 }
 
 /// Whether `acme-tls/1` is all that is offered.
@@ -227,9 +236,7 @@ impl ResolvesServerCert for SiteResolver {
         match &self.0 {
             SiteCertificates::Store(store) => store.of(name?),
             SiteCertificates::Fixed(all) => {
-                let can_verify = |identity: &&Identity| {
-                    identity.key.key.choose_scheme(hello.signature_schemes()).is_some()
-                };
+                let can_verify = |identity: &&Identity| can_verify(&identity.key, &hello);
                 let is_for = |identity: &&Identity| name.is_none_or(|name| identity.facts.covers(name));
                 // A wildcard of sites reaches further than one of certificates: such a client sees a certificate that it may refuse.
                 let known = || all.iter().filter(can_verify);

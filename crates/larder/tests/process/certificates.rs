@@ -115,6 +115,27 @@ async fn a_site_is_served_over_tls_and_clear_text_is_sent_there() {
     assert_eq!(world.origin.log().count(), 1);
 }
 
+#[tokio::test]
+async fn a_purge_over_tls_is_logged_and_sampled_as_one() {
+    let world = Secured::new();
+    let path = world.config("", "[log]\naccess = \"stdout\"");
+    let larder = Process::run_config(&path).await;
+    let mut client = world.connect(&larder).await;
+    let refused = client.exchange(&Request::new("PURGE", "/page", "localhost")).await.unwrap();
+    assert!(refused.status >= 400, "nobody may purge: {refused}");
+    let is_it =
+        |line: &String| line.contains("\"PURGE\"") && line.contains("\"tls.protocol.version\":\"1.3\"");
+    until("it is logged", async || larder.stdout().iter().any(is_it)).await;
+    let found = |filter: &str| format!("/api/v1/requests?where={filter}");
+    until("it is remembered", async || {
+        let samples = crate::support::get(larder.admin, &found("tls%3D1.3%20and%20method%3DPURGE")).await;
+        samples.body.windows(9).any(|window| window == b"\"tls\":\"1.")
+    })
+    .await;
+    let none = crate::support::get(larder.admin, &found("tls%3D1.2")).await;
+    assert!(!none.body.windows(7).any(|window| window == b"\"PURGE\""), "{none}");
+}
+
 /// Where larder listens in clear text.
 async fn clear_text(larder: &Process) -> std::net::SocketAddr {
     let stats = crate::support::get(larder.admin, "/stats").await;

@@ -31,6 +31,7 @@ mod service;
 mod starting;
 mod sweeping;
 mod system_limits;
+mod tls_peers;
 mod top;
 mod warming;
 mod watching;

@@ -116,6 +116,7 @@ fn full(rule: RuleId) -> SampleHead {
         status: StatusCode::NOT_FOUND,
         scheme: Scheme::Https,
         version: Version::HTTP_2,
+        tls: Some(larder_http::message::TlsVersion::Tls12),
         client: "192.0.2.7".parse().unwrap(),
         body_bytes: 2048,
         took: Duration::from_millis(1750),

@@ -60,6 +60,8 @@ fn every_field_of_a_filter_asks_for_what_a_sample_has() {
         ("trace=4bf92f3577b34da6a3ce929d0e0e4736", true, false),
         ("protocol=2.0", true, false),
         ("protocol=1.1", false, true),
+        ("tls=1.2", true, false),
+        ("tls=\"\"", false, true),
     ];
     for (text, of_whole, of_empty) in cases {
         let filter = filter(text);
@@ -82,7 +84,7 @@ fn a_sample_is_an_object_with_the_declared_keys() {
     let expected = json!({
         "at": 1_700_000_000.042, "weight": 1, "client": "192.0.2.0/24", "method": "GET", "scheme": "https",
         "host": "shop.example:8080", "path": "/Blog/a%20b.html", "query": "x=1&token=***", "protocol": "2.0",
-        "ua": "curl/8.1", "referer": "https://shop.example/?y=2&api_key=***", "site": "shop", "rule": "assets",
+        "tls": "1.2", "ua": "curl/8.1", "referer": "https://shop.example/?y=2&api_key=***", "site": "shop", "rule": "assets",
         "store": "pages", "result": "asked", "reason": "uri-miss", "before": "evicted", "detail": "set-cookie",
         "stored": true, "not_stored": "no-room", "status": 404, "type": "text/html", "bytes": 2048, "time": 1.75,
         "wait": 0.06, "origin": "app", "server": "10.0.0.7:8080", "attempts": 2, "reused": false, "queue": 0.003,

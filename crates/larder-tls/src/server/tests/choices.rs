@@ -110,6 +110,13 @@ fn of_several_the_first_that_fits_is_shown_ecdsa_before_rsa() {
         ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions().unwrap();
     let old = Arc::new(builder.dangerous().with_custom_certificate_verifier(old).with_no_client_auth());
     assert_eq!(meet(&old, "a.example", &server).unwrap().shown(), rsa.chain()[0]);
+    let newer = built(vec![site(&hosts, fixed([&ecdsa]))]);
+    assert_eq!(meet(&old, "a.example", &newer).err(), Some(AlertDescription::HandshakeFailure));
+    let store = Arc::new(CertificateStore::default());
+    store.install("a.example", Arc::clone(&ecdsa.key));
+    let ordered = built(vec![site(&hosts, SiteCertificates::Store(store))]);
+    assert_eq!(meet(&old, "a.example", &ordered).err(), Some(AlertDescription::HandshakeFailure));
+    assert_eq!(meet(&old, "b.example", &ordered).err(), Some(AlertDescription::UnrecognisedName));
 }
 
 #[test]
