@@ -18,6 +18,15 @@ impl Scheme {
         }
     }
 
+    /// The one that this is not.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Http => Self::Https,
+            Self::Https => Self::Http,
+        }
+    }
+
     /// 80 or 443.
     pub const fn default_port(self) -> u16 {
         match self {

@@ -3,6 +3,8 @@
 //! Every limit has a counter in [`crate::metrics`], so that an operator sees which one bites. A connection keeps the
 //! settings it started with; a reload reaches new connections only.
 
+use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -91,4 +93,29 @@ pub struct Settings {
     pub tls: Option<Arc<ServerTls>>,
     /// For Date, where a response has none. Timers stay in real time.
     pub clock: Clock,
+    /// Who may say over HTTP/2 that a request came with another scheme than its connection has (RFC 9110 4.2.2: a trusted gateway).
+    pub gateways: Gateways,
+}
+
+/// Addresses of gateways that are believed. By default none is.
+#[derive(Clone, Default)]
+pub struct Gateways(Option<Arc<Believes>>);
+
+type Believes = dyn Fn(IpAddr) -> bool + Send + Sync;
+
+impl Gateways {
+    /// Those that `believes` holds for.
+    pub fn new(believes: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(believes)))
+    }
+
+    pub(crate) fn contain(&self, address: IpAddr) -> bool {
+        self.0.as_ref().is_some_and(|believes| believes(address))
+    }
+}
+
+impl fmt::Debug for Gateways {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Gateways(some)" } else { "Gateways(none)" })
+    }
 }

@@ -5,7 +5,6 @@
 //! needs; nothing that runs is touched before it is committed.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use larder_config::{CacheMode, Config, Resolved, Settings};
@@ -151,7 +150,6 @@ impl Wiring {
             versions: versions::readers(of_versions, &self.versions, (&self.diagnostics, connects))?,
         };
         let names: Vec<&str> = config.origins.iter().map(|(name, _)| name.as_str()).collect();
-        let trusted = config.trusted.clone();
         let settings = ProxySettings {
             sites: config
                 .sites
@@ -164,9 +162,7 @@ impl Wiring {
                 .map(|known| known.choice.clone())
                 .collect(),
             stores: draft.stores.iter().map(|(_, store)| Arc::clone(&store.known.store)).collect(),
-            trusted: Arc::new(move |address: IpAddr| {
-                trusted.iter().any(|network| network.contains(address.to_canonical()))
-            }),
+            trusted: Arc::new(listener::trusted(config)),
             purges: config.limits.purges,
             orphan_time: ProxySettings::ORPHAN_TIME,
             hit_for_miss: ProxySettings::HIT_FOR_MISS,

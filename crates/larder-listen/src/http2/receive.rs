@@ -280,7 +280,13 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
         let limits = &context.settings.limits;
         let mut builder = HeadBuilder::default();
         let mut known_host = self.known_host.take();
-        let head_context = &mut HeadContext { scheme: context.scheme, limits, known_host: &mut known_host };
+        let gateway = || context.settings.gateways.contain(context.peer.remote.ip());
+        let head_context = &mut HeadContext {
+            scheme: context.scheme,
+            gateway: &gateway,
+            limits,
+            known_host: &mut known_host,
+        };
         let (head_bytes, is_over) = self.decode(block, |field| builder.field(field, head_context))?;
         let is_head = builder.is_head();
         let request = builder.finish((is_over, ends), head_context);

@@ -46,6 +46,8 @@ pub(super) type KnownHost = Option<(Bytes, Authority)>;
 pub(super) struct HeadContext<'a> {
     /// The connection's.
     pub(super) scheme: Scheme,
+    /// Whether the client is a gateway that is believed, and its scheme may be another one.
+    pub(super) gateway: &'a dyn Fn() -> bool,
     pub(super) limits: &'a Limits,
     pub(super) known_host: &'a mut KnownHost,
 }
@@ -59,12 +61,21 @@ struct Noted {
     of_connection: bool,
 }
 
+/// What `:scheme` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StatedScheme {
+    /// The connection's.
+    Own,
+    /// The other one of http and https.
+    Other,
+    Unknown,
+}
+
 /// A head in the making.
 #[derive(Debug, Default)]
 pub(super) struct HeadBuilder {
     method: Option<Result<Method, Refusal>>,
-    /// Whether it is the connection's.
-    scheme: Option<bool>,
+    scheme: Option<StatedScheme>,
     authority: Option<Result<Authority, Refusal>>,
     path: Option<Bytes>,
     fields: HeaderMap,
@@ -118,8 +129,13 @@ impl HeadBuilder {
                 (self.method.replace(method).is_none(), Refusal::Method)
             }
             Pseudo::Scheme => {
-                let is_own = octets.eq_ignore_ascii_case(context.scheme.as_str().as_bytes());
-                (self.scheme.replace(is_own).is_none(), Refusal::Scheme)
+                let is = |scheme: Scheme| octets.eq_ignore_ascii_case(scheme.as_str().as_bytes());
+                let stated = match () {
+                    () if is(context.scheme) => StatedScheme::Own,
+                    () if is(context.scheme.other()) => StatedScheme::Other,
+                    () => StatedScheme::Unknown,
+                };
+                (self.scheme.replace(stated).is_none(), Refusal::Scheme)
             }
             Pseudo::Authority => {
                 (self.authority.replace(typed(octets, context)).is_none(), Refusal::HostCount)
@@ -182,15 +198,17 @@ impl HeadBuilder {
         }
         let refused = NoRequest::Refused;
         let method = self.method()?;
-        let (Some(is_own_scheme), Some(path)) = (self.scheme, self.path.take()) else {
+        let (Some(stated), Some(path)) = (self.scheme, self.path.take()) else {
             return Err(NoRequest::Malformed(Refusal::RequestLine));
         };
         if method == Method::TRACE {
             return Err(refused(Refusal::Method));
         }
-        if !is_own_scheme {
-            return Err(refused(Refusal::Scheme));
-        }
+        let scheme = match stated {
+            StatedScheme::Own => context.scheme,
+            StatedScheme::Other if (context.gateway)() => context.scheme.other(),
+            StatedScheme::Other | StatedScheme::Unknown => return Err(refused(Refusal::Scheme)),
+        };
         let target = match &path[..] {
             [] => return Err(NoRequest::Malformed(Refusal::Target)),
             path if path.len() > context.limits.target_bytes_max => {
@@ -205,7 +223,12 @@ impl HeadBuilder {
             (false, Some(authority)) => authority,
             (_, pseudo) => authority(pseudo, &mut fields, context),
         };
-        let authority = authority.map_err(refused)?;
+        let mut authority = authority.map_err(refused)?;
+        if stated != StatedScheme::Own {
+            // Another port goes without saying.
+            let text = Bytes::copy_from_slice(authority.as_str().as_bytes());
+            authority = Authority::parse(text, scheme).map_err(|why| refused(Refusal::Host(why)))?;
+        }
         let length = if has.length { take_length(&mut fields).map_err(refused)? } else { None };
         if ends && length.is_some_and(|length| length > 0) {
             return Err(NoRequest::Malformed(Refusal::Framing(FramingError::ContentLength)));
@@ -228,14 +251,7 @@ impl HeadBuilder {
             false => Wish::default(),
         };
         let priority = self.priority;
-        let head = RequestHead {
-            method,
-            scheme: context.scheme,
-            authority,
-            target,
-            version: Version::HTTP_2,
-            fields,
-        };
+        let head = RequestHead { method, scheme, authority, target, version: Version::HTTP_2, fields };
         Ok(ParsedRequest { head, length, expects_continue, trailers, priority })
     }
 
@@ -362,7 +378,8 @@ mod tests {
 
     fn parse_with(lines: Lines<'_>, ends: bool, limits: &Limits) -> Result<ParsedRequest, NoRequest> {
         let mut builder = HeadBuilder::default();
-        let context = &mut HeadContext { scheme: Scheme::Http, limits, known_host: &mut None };
+        let context =
+            &mut HeadContext { scheme: Scheme::Http, gateway: &|| false, limits, known_host: &mut None };
         for (name, value) in lines {
             let name = Name::parse(name.as_bytes());
             let field = match (name, HeaderValue::from_bytes(value.as_bytes())) {
@@ -443,7 +460,12 @@ mod tests {
         let mut over =
             HeadBuilder { no_request: Some(Refused(Refusal::FieldTooLarge)), ..HeadBuilder::default() };
         let limits = Limits::default();
-        let context = &mut HeadContext { scheme: Scheme::Http, limits: &limits, known_host: &mut None };
+        let context = &mut HeadContext {
+            scheme: Scheme::Http,
+            gateway: &|| false,
+            limits: &limits,
+            known_host: &mut None,
+        };
         fails(over.finish((true, true), context), Refused(Refusal::HeadTooLarge));
     }
 

@@ -211,7 +211,7 @@ impl Server {
             insight,
             access_log: None,
             listener_settings: Arc::new(ArcSwap::from_pointee(crate::wire::listener(
-                &config.limits,
+                &config,
                 tls.server(),
                 &clock,
             ))),

@@ -118,7 +118,7 @@ impl Server {
     pub(super) fn listen_anew(&self) {
         // A listener that goes may still have connections on their way.
         let tls = self.tls.server().or_else(|| self.listener_settings.load().tls.clone());
-        let settings = crate::wire::listener(&self.config.limits, tls, &self.clock);
+        let settings = crate::wire::listener(&self.config, tls, &self.clock);
         self.listener_settings.store(Arc::new(settings));
     }
 

@@ -1,21 +1,29 @@
-//! The limits of a listener, from `[limits]`.
+//! The limits of a listener, from `[limits]`, and which gateways it believes.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use larder_config::Config;
 use larder_http::time::Clock;
+use larder_listen::Gateways;
 use larder_tls::server::ServerTls;
 
 /// See the head of the file.
 pub(crate) fn listener(
-    limits: &larder_config::Limits,
+    config: &Config,
     tls: Option<Arc<ServerTls>>,
     clock: &Clock,
 ) -> larder_listen::Settings {
+    let limits = &config.limits;
     let bytes = |size: larder_config::ByteSize| usize::try_from(size.0).unwrap_or(usize::MAX);
     let defaults = larder_listen::Limits::default();
     larder_listen::Settings {
         clock: clock.clone(),
         tls,
+        gateways: match config.trusted.is_empty() {
+            true => Gateways::default(),
+            false => Gateways::new(trusted(config)),
+        },
         limits: larder_listen::Limits {
             head_bytes_max: bytes(limits.head_size),
             fields_max: limits.fields,
@@ -36,4 +44,10 @@ pub(crate) fn listener(
             ..defaults
         },
     }
+}
+
+/// Whether an address is one of `trusted`.
+pub(super) fn trusted(config: &Config) -> impl Fn(IpAddr) -> bool + Send + Sync + use<> {
+    let trusted = config.trusted.clone();
+    move |address| trusted.iter().any(|network| network.contains(address.to_canonical()))
 }

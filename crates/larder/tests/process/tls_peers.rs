@@ -2,10 +2,9 @@
 //!
 //! Where one of these programs is not installed, its tests are skipped and say so (`make units` installs them).
 
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::io::{Read as _, Write as _};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use larder_testkit::browser::Browser;
 use larder_testkit::certificates::{Certificates, SanType};
@@ -47,13 +46,14 @@ impl Scene {
         Self { larder, origin, certificates }
     }
 
-    /// What OpenSSL's client says that connects with these arguments. Each text is written a moment after the one before, as a person
-    /// types it; after the last it waits for the end of the connection.
-    async fn openssl(&self, arguments: &[&str], typed: &[&str]) -> Option<String> {
-        let mut command = Command::new("openssl");
+    /// What OpenSSL's client says that connects with these arguments, changes its keys as the letters in `keys` tell it to, and asks for
+    /// a page where it `asks`.
+    async fn openssl(&self, arguments: &[&str], keys: &str, asks: bool) -> Option<String> {
+        let mut command = piped("openssl")?;
         command.args(["s_client", "-connect", &self.larder.addr.to_string()]).args(arguments);
-        let typed: Vec<String> = typed.iter().map(|text| (*text).to_owned()).collect();
-        said("openssl", command, typed).await
+        let keys = keys.to_owned();
+        let run = move || typing(command, &keys, asks);
+        Some(within("openssl", tokio::task::spawn_blocking(run)).await.unwrap())
     }
 }
 
@@ -69,46 +69,61 @@ fn config(certificates: &Certificates, origin: &Origin) -> PathBuf {
     path
 }
 
-/// Between two texts that are typed: the client looks at the first letter of what it reads at once.
-const TYPING: Duration = Duration::from_millis(300);
-
-/// All that a program says until it ends; `None`, with a line that says so, where it is not installed.
+/// A program whose errors are said where all else is; `None`, with a line that says so, where it is not installed.
 #[expect(clippy::disallowed_macros, clippy::print_stderr, reason = "a test that is skipped says so")]
-async fn said(program: &str, mut command: Command, typed: Vec<String>) -> Option<String> {
+fn piped(program: &str) -> Option<Command> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    if !std::env::split_paths(&path).any(|folder| Path::new(&folder).join(program).is_file()) {
+    if !std::env::split_paths(&path).any(|folder| folder.join(program).is_file()) {
         eprintln!("skipped: there is no {program} on this machine");
         return None;
     }
-    #[expect(clippy::disallowed_methods, reason = "no worker here: a thread that types")]
-    let run = move || {
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut keyboard = child.stdin.take().unwrap();
-        for text in typed {
-            std::thread::sleep(TYPING);
-            // It may have ended by then.
-            let _ = keyboard.write_all(text.as_bytes());
-        }
-        let output = child.wait_with_output().unwrap();
-        drop(keyboard);
-        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
-    };
-    Some(within(program, tokio::task::spawn_blocking(run)).await.unwrap())
+    let mut command = Command::new("sh");
+    command.args(["-c", "exec \"$0\" \"$@\" 2>&1", program]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    Some(command)
 }
 
-const ASKING: &str = "GET /page HTTP/1.0\r\nHost: a.test\r\n\r\n";
+const ASKING: &[u8] = b"GET /page HTTP/1.0\r\nHost: a.test\r\n\r\n";
+/// What the client says when it has changed its keys.
+const CHANGED: &str = "KEYUPDATE";
+
+/// All that OpenSSL's client says until it ends. It looks at the first letter of whatever it reads at once, so each letter waits until
+/// the one before it has had its effect.
+fn typing(mut command: Command, keys: &str, asks: bool) -> String {
+    let mut child = command.spawn().unwrap();
+    let (mut keyboard, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut said = String::new();
+    for (number, key) in keys.chars().enumerate() {
+        writeln!(keyboard, "{key}").unwrap();
+        let mut piece = [0; 4096];
+        while said.matches(CHANGED).count() <= number {
+            let read = screen.read(&mut piece).unwrap();
+            assert!(read > 0, "it ended before its keys were changed: {said}");
+            said.push_str(&String::from_utf8_lossy(&piece[..read]));
+        }
+    }
+    if asks {
+        // It may have ended by then.
+        let _ = keyboard.write_all(ASKING);
+    } else {
+        drop(keyboard);
+    }
+    let mut rest = Vec::new();
+    screen.read_to_end(&mut rest).unwrap();
+    child.wait().unwrap();
+    said + &String::from_utf8_lossy(&rest)
+}
 
 #[tokio::test]
 async fn openssl_agrees_on_the_two_newest_versions_alone() {
     let scene = Scene::start().await;
     for (version, told) in [("-tls1_3", "TLSv1.3"), ("-tls1_2", "TLSv1.2")] {
-        let Some(said) = scene.openssl(&["-servername", "a.test", version], &[ASKING]).await else { return };
+        let Some(said) = scene.openssl(&["-servername", "a.test", version], "", true).await else { return };
         assert!(said.contains(&format!("New, {told}, Cipher is")), "{said}");
         assert!(said.contains("HTTP/1.1 200 OK"), "{said}");
     }
     let old = ["-servername", "a.test", "-tls1_1", "-cipher", "DEFAULT:@SECLEVEL=0"];
-    let said = scene.openssl(&old, &[]).await.unwrap();
+    let said = scene.openssl(&old, "", false).await.unwrap();
     assert!(said.contains("alert") && said.contains("Cipher is (NONE)"), "{said}");
     assert_eq!(scene.origin.log().count(), 1, "the second answer is a hit");
 }
@@ -119,11 +134,11 @@ async fn openssl_resumes_a_session_and_not_under_another_name() {
     let session = scene.certificates.file("session.pem");
     let session = session.to_str().unwrap();
     let first = ["-servername", "a.test", "-sess_out", session];
-    let Some(said) = scene.openssl(&first, &[ASKING]).await else { return };
+    let Some(said) = scene.openssl(&first, "", true).await else { return };
     assert!(said.contains("New, TLSv1.3"), "{said}");
     // Tickets are for several uses.
     for (name, expected) in [("b.test", "New, TLSv1.3"), ("a.test", "Reused, TLSv1.3")] {
-        let said = scene.openssl(&["-servername", name, "-sess_in", session], &[ASKING]).await.unwrap();
+        let said = scene.openssl(&["-servername", name, "-sess_in", session], "", true).await.unwrap();
         assert!(said.contains(expected) && said.contains("HTTP/1.1 200 OK"), "{name}: {said}");
     }
 }
@@ -132,19 +147,20 @@ async fn openssl_resumes_a_session_and_not_under_another_name() {
 async fn openssl_changes_the_keys_within_a_connection() {
     let scene = Scene::start().await;
     // A capital K asks for new keys of both sides.
-    let Some(said) = scene.openssl(&["-servername", "a.test"], &["K\n", ASKING]).await else { return };
-    assert!(said.contains("KEYUPDATE") && said.contains("HTTP/1.1 200 OK"), "{said}");
-    let again = ["K\n", "k\n", "K\n", ASKING];
-    let said = scene.openssl(&["-servername", "a.test"], &again).await.unwrap();
-    assert!(said.contains("HTTP/1.1 200 OK"), "{said}");
+    for keys in ["K", "KkK"] {
+        let Some(said) = scene.openssl(&["-servername", "a.test"], keys, true).await else { return };
+        assert!(said.contains("HTTP/1.1 200 OK"), "{said}");
+        assert_eq!(said.matches(CHANGED).count(), keys.len(), "{said}");
+    }
 }
 
 #[tokio::test]
 async fn sslscan_finds_nothing_old_and_nothing_weak() {
     let scene = Scene::start().await;
-    let mut command = Command::new("sslscan");
-    command.args(["--no-colour", "--sni-name=a.test", &scene.larder.addr.to_string()]);
-    let Some(said) = said("sslscan", command, Vec::new()).await else { return };
+    let Some(mut command) = piped("sslscan") else { return };
+    command.args(["--no-colour", "--sni-name=a.test", &scene.larder.addr.to_string()]).stdin(Stdio::null());
+    let output = within("sslscan", tokio::task::spawn_blocking(move || command.output())).await.unwrap();
+    let said = String::from_utf8_lossy(&output.unwrap().stdout).into_owned();
     let line =
         |begins: &str| said.lines().find(|line| line.starts_with(begins)).unwrap_or_default().to_owned();
     for version in ["SSLv2", "SSLv3", "TLSv1.0", "TLSv1.1"] {

@@ -38,9 +38,14 @@ const GAUGES: [&str; 6] = [
 
 /// Waits until `holds`, asking again and again; fails with `what` after [`BOUND`].
 pub(crate) async fn until(what: &str, holds: impl AsyncFn() -> bool) {
+    until_within(BOUND, what, holds).await;
+}
+
+/// The same for what other programs take longer for.
+pub(crate) async fn until_within(bound: Duration, what: &str, holds: impl AsyncFn() -> bool) {
     let started = Instant::now();
     while !holds().await {
-        assert!(started.elapsed() < BOUND, "waited too long until {what}");
+        assert!(started.elapsed() < bound, "waited too long until {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -12,6 +12,7 @@ use crate::hostile::http2::judge::invariants;
 use crate::hostile::http2::peer::Peer;
 use crate::hostile::stage::{Outcome, PROBE, Stage, same, script};
 use crate::hostile::suite::Run;
+use crate::hostile::transport::Transport;
 
 pub const GATE: &str = "gate";
 
@@ -69,6 +70,7 @@ pub fn runs() -> Vec<Run> {
         Run::new("a smaller number than before", || number_again(3)),
         Run::new("a head that is refused keeps the table in step", table_in_step),
         Run::new("uploads in turns do not mix", uploads_in_turns),
+        Run::new("a trusted peer says the other scheme, nobody else", other_scheme),
     ]
 }
 
@@ -427,6 +429,48 @@ async fn uploads_in_turns() -> Outcome {
     for seen in end(stage, peer, &whole).await? {
         let expected = seen.target.trim_start_matches('/').repeat(20);
         same("content", &seen.body[..], expected.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// As HAProxy and Envoy send it, whose client came over TLS, whatever comes first in the block.
+async fn other_scheme() -> Outcome {
+    let transport = Transport::current();
+    let port = match transport {
+        Transport::Clear => "443",
+        Transport::Tls(_) => "80",
+    };
+    let host = format!("a.test:{port}");
+    let fields = [
+        (":method", "GET"),
+        (":authority", host.as_str()),
+        (":scheme", transport.other_scheme()),
+        (":path", "/page"),
+    ];
+    for trusted in [true, false] {
+        let top = if trusted { "trusted = [\"127.0.0.0/8\"]" } else { "trusted = [\"192.0.2.1\"]" };
+        let stage = Stage::new(Vec::new(), top, "").await?;
+        let mut peer = Peer::open(stage.addr, &headers(WHOLE, &block(&fields))).await?;
+        if trusted {
+            peer.answered(STREAM, 200, b"ok").await?;
+        } else {
+            peer.until("end of the stream", |got| got.is_over(STREAM)).await?;
+            same("status", &peer.got.status(STREAM), &Some(400))?;
+        }
+        // The next one on the connection has its own scheme again, and its own port.
+        peer.send(&headers_on(3, WHOLE, &request("GET", "/own", &[]))).await?;
+        peer.answered(3, 200, b"ok").await?;
+        let seen = end(stage, peer, if trusted { &["/own", "/page"] } else { &["/own"] }).await?;
+        let told: Vec<_> = seen
+            .iter()
+            .map(|seen| {
+                (seen.target.as_str(), seen.fields.first("x-forwarded-proto"), seen.fields.first("host"))
+            })
+            .collect();
+        let own = ("/own", Some(transport.scheme()), Some("a.test"));
+        let other = ("/page", Some(transport.other_scheme()), Some("a.test"));
+        let expected = if trusted { vec![other, own] } else { vec![own] };
+        same("what the origin is told", &told, &expected)?;
     }
     Ok(())
 }

@@ -1,10 +1,14 @@
 //! A Redis with two replicas and three Sentinels that watch over them.
 
 use std::net::TcpStream;
+use std::time::Duration;
 
 use larder_testkit::redis::{RawRedis, RedisOnPort};
 
-use crate::support::until;
+use crate::support::{until, until_within};
+
+/// A Sentinel that has not been given the processor for two seconds decides nothing for thirty (its TILT mode).
+const ELECTED_WITHIN: Duration = Duration::from_secs(60);
 
 /// A master, two replicas, and three Sentinels that know of each other.
 pub(crate) struct Watched {
@@ -57,7 +61,18 @@ impl Watched {
     pub(crate) async fn fails_over(&mut self) {
         let former = self.servers[0].port;
         self.servers[0].kill();
-        until("another one is the master", async || self.named() != former).await;
+        until_within(ELECTED_WITHIN, "another one is the master", async || self.named() != former).await;
+    }
+
+    /// Waits until all Sentinels name another master than the first one. Returns its port.
+    pub(crate) async fn all_name_another(&self) -> u16 {
+        let another = || {
+            let named: Vec<u16> = self.sentinels.iter().map(named_by).collect();
+            let port = *named.first()?;
+            (port != self.servers[0].port && named.iter().all(|other| *other == port)).then_some(port)
+        };
+        until_within(ELECTED_WITHIN, "all Sentinels name another one", async || another().is_some()).await;
+        another().unwrap()
     }
 
     /// Gives all servers a user of larder's own, and says what a config says of it. The file has a password.
@@ -89,13 +104,6 @@ impl Watched {
         raw.ask(&[b"CLIENT", b"KILL", b"USER", b"default"]);
         raw.ask(&[b"CLIENT", b"KILL", b"TYPE", b"replica"]);
         raw
-    }
-
-    /// The port of another master than the first one, if all Sentinels name it.
-    pub(crate) fn all_name_another(&self) -> Option<u16> {
-        let named: Vec<u16> = self.sentinels.iter().map(named_by).collect();
-        let port = *named.first()?;
-        (port != self.servers[0].port && named.iter().all(|other| *other == port)).then_some(port)
     }
 }
 
