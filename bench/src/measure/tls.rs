@@ -1,8 +1,8 @@
 //! Hits over TLS 1.3, over HTTP/1.1 and HTTP/2.
 //!
 //! In: bodies of four sizes over kept connections, which wrk and h2load open before the time begins. Out: the same figures as in
-//! clear text, and larder's targets judged by them. Every server has one certificate of ECDSA over P-256, and AES-GCM is what it agrees on
-//! with both tools.
+//! clear text, and larder's targets judged by them. Every server has one certificate of ECDSA over P-256. The cipher suite is what
+//! it agrees on with the tool by itself.
 //! Deliberately absent: handshakes (handshakes.rs), and Varnish, which has no TLS.
 
 use std::path::Path;

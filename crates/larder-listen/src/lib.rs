@@ -46,7 +46,7 @@ pub use error::{ListenError, Refusal};
 pub use listener::{Bound, BoundSocket, Listener, Protocol, Protocols, Transport, bind};
 pub use metrics::Metrics;
 pub use service::{Interims, Service};
-pub use settings::{Gateways, Limits, Settings};
+pub use settings::{Limits, Settings, TrustedPeers};
 pub use slots::Slots;
 pub use tls::{HandshakeFailure, Handshakes};
 

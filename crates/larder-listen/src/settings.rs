@@ -93,29 +93,29 @@ pub struct Settings {
     pub tls: Option<Arc<ServerTls>>,
     /// For Date, where a response has none. Timers stay in real time.
     pub clock: Clock,
-    /// Who may say over HTTP/2 that a request came with another scheme than its connection has (RFC 9110 4.2.2: a trusted gateway).
-    pub gateways: Gateways,
+    /// Peers that may say over HTTP/2 that a request came with another scheme than its connection has (RFC 9110 4.2.2).
+    pub trusted: TrustedPeers,
 }
 
-/// Addresses of gateways that are believed. By default none is.
+/// Addresses of gateways whose word is taken. By default none is.
 #[derive(Clone, Default)]
-pub struct Gateways(Option<Arc<Believes>>);
+pub struct TrustedPeers(Option<Arc<IsTrusted>>);
 
-type Believes = dyn Fn(IpAddr) -> bool + Send + Sync;
+type IsTrusted = dyn Fn(IpAddr) -> bool + Send + Sync;
 
-impl Gateways {
-    /// Those that `believes` holds for.
-    pub fn new(believes: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(believes)))
+impl TrustedPeers {
+    /// Those that `is_trusted` holds for.
+    pub fn new(is_trusted: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(is_trusted)))
     }
 
     pub(crate) fn contain(&self, address: IpAddr) -> bool {
-        self.0.as_ref().is_some_and(|believes| believes(address))
+        self.0.as_ref().is_some_and(|is_trusted| is_trusted(address))
     }
 }
 
-impl fmt::Debug for Gateways {
+impl fmt::Debug for TrustedPeers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Gateways(some)" } else { "Gateways(none)" })
+        f.write_str(if self.0.is_some() { "TrustedPeers(some)" } else { "TrustedPeers(none)" })
     }
 }

@@ -5,6 +5,7 @@
 //! needs; nothing that runs is touched before it is committed.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use larder_config::{CacheMode, Config, Resolved, Settings};
@@ -162,7 +163,7 @@ impl Wiring {
                 .map(|known| known.choice.clone())
                 .collect(),
             stores: draft.stores.iter().map(|(_, store)| Arc::clone(&store.known.store)).collect(),
-            trusted: Arc::new(listener::trusted(config)),
+            trusted: Arc::new(is_trusted(config)),
             purges: config.limits.purges,
             orphan_time: ProxySettings::ORPHAN_TIME,
             hit_for_miss: ProxySettings::HIT_FOR_MISS,
@@ -421,3 +422,9 @@ impl Wiring {
 
 #[cfg(test)]
 mod tests;
+
+/// Whether an address is in one of the networks of `trusted`.
+fn is_trusted(config: &Config) -> impl Fn(IpAddr) -> bool + Send + Sync + use<> {
+    let trusted = config.trusted.clone();
+    move |address| trusted.iter().any(|network| network.contains(address.to_canonical()))
+}

@@ -61,8 +61,8 @@ fn full_config(text: &str, origin: SocketAddr, log: AccessLog) -> Result<String>
     })
 }
 
-/// A config whose first site has the setup's certificates, where it has any, and whose last one, too: a client that asks for an
-/// address names no host in its handshake, and gets those of the site that is for every host.
+/// A config whose first and last sites have the setup's certificates, where it has any. The last one is for every host, and a client
+/// that asks for an address names none in its handshake.
 fn with_certificates(text: String, setup: &Setup<'_>) -> Result<String> {
     let Some(certificates) = setup.certificates else { return Ok(text) };
     let (cert, key) = (certificates.file("server.pem"), certificates.file("server.key"));

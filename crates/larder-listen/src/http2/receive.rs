@@ -280,10 +280,10 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
         let limits = &context.settings.limits;
         let mut builder = HeadBuilder::default();
         let mut known_host = self.known_host.take();
-        let gateway = || context.settings.gateways.contain(context.peer.remote.ip());
+        let is_trusted = || context.settings.trusted.contain(context.peer.remote.ip());
         let head_context = &mut HeadContext {
             scheme: context.scheme,
-            gateway: &gateway,
+            is_trusted: &is_trusted,
             limits,
             known_host: &mut known_host,
         };

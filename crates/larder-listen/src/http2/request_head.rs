@@ -46,8 +46,8 @@ pub(super) type KnownHost = Option<(Bytes, Authority)>;
 pub(super) struct HeadContext<'a> {
     /// The connection's.
     pub(super) scheme: Scheme,
-    /// Whether the client is a gateway that is believed, and its scheme may be another one.
-    pub(super) gateway: &'a dyn Fn() -> bool,
+    /// Whether the client is a trusted peer, which may state the other scheme.
+    pub(super) is_trusted: &'a dyn Fn() -> bool,
     pub(super) limits: &'a Limits,
     pub(super) known_host: &'a mut KnownHost,
 }
@@ -206,7 +206,7 @@ impl HeadBuilder {
         }
         let scheme = match stated {
             StatedScheme::Own => context.scheme,
-            StatedScheme::Other if (context.gateway)() => context.scheme.other(),
+            StatedScheme::Other if (context.is_trusted)() => context.scheme.other(),
             StatedScheme::Other | StatedScheme::Unknown => return Err(refused(Refusal::Scheme)),
         };
         let target = match &path[..] {
@@ -379,7 +379,7 @@ mod tests {
     fn parse_with(lines: Lines<'_>, ends: bool, limits: &Limits) -> Result<ParsedRequest, NoRequest> {
         let mut builder = HeadBuilder::default();
         let context =
-            &mut HeadContext { scheme: Scheme::Http, gateway: &|| false, limits, known_host: &mut None };
+            &mut HeadContext { scheme: Scheme::Http, is_trusted: &|| false, limits, known_host: &mut None };
         for (name, value) in lines {
             let name = Name::parse(name.as_bytes());
             let field = match (name, HeaderValue::from_bytes(value.as_bytes())) {
@@ -462,7 +462,7 @@ mod tests {
         let limits = Limits::default();
         let context = &mut HeadContext {
             scheme: Scheme::Http,
-            gateway: &|| false,
+            is_trusted: &|| false,
             limits: &limits,
             known_host: &mut None,
         };

@@ -1,11 +1,10 @@
-//! The limits of a listener, from `[limits]`, and which gateways it believes.
+//! The limits of a listener, from `[limits]`, and which peers it trusts.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use larder_config::Config;
 use larder_http::time::Clock;
-use larder_listen::Gateways;
+use larder_listen::TrustedPeers;
 use larder_tls::server::ServerTls;
 
 /// See the head of the file.
@@ -20,9 +19,9 @@ pub(crate) fn listener(
     larder_listen::Settings {
         clock: clock.clone(),
         tls,
-        gateways: match config.trusted.is_empty() {
-            true => Gateways::default(),
-            false => Gateways::new(trusted(config)),
+        trusted: match config.trusted.is_empty() {
+            true => TrustedPeers::default(),
+            false => TrustedPeers::new(super::is_trusted(config)),
         },
         limits: larder_listen::Limits {
             head_bytes_max: bytes(limits.head_size),
@@ -44,10 +43,4 @@ pub(crate) fn listener(
             ..defaults
         },
     }
-}
-
-/// Whether an address is one of `trusted`.
-pub(super) fn trusted(config: &Config) -> impl Fn(IpAddr) -> bool + Send + Sync + use<> {
-    let trusted = config.trusted.clone();
-    move |address| trusted.iter().any(|network| network.contains(address.to_canonical()))
 }

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use larder_http::message::Scheme;
 use larder_testkit::certificates::{Certificates, SanType};
 use larder_testkit::client::Connection;
 use tokio_rustls::TlsConnector;
@@ -78,28 +79,31 @@ impl Transport {
         }
     }
 
+    fn own(&self) -> Scheme {
+        match self {
+            Self::Clear => Scheme::Http,
+            Self::Tls(_) => Scheme::Https,
+        }
+    }
+
     /// Of what comes over it.
     pub(crate) fn scheme(&self) -> &'static str {
-        match self {
-            Self::Clear => "http",
-            Self::Tls(_) => "https",
-        }
+        self.own().as_str()
     }
 
     /// The scheme that what comes over it does not have.
     pub(crate) fn other_scheme(&self) -> &'static str {
-        match self {
-            Self::Clear => "https",
-            Self::Tls(_) => "http",
-        }
+        self.own().other().as_str()
     }
 
     /// The port that goes without saying.
     pub(crate) fn port(&self) -> u16 {
-        match self {
-            Self::Clear => 80,
-            Self::Tls(_) => 443,
-        }
+        self.own().default_port()
+    }
+
+    /// That of the other scheme.
+    pub(crate) fn other_port(&self) -> u16 {
+        self.own().other().default_port()
     }
 
     /// A request in clear text as it is over this transport: over TLS an absolute form of http is one of https and the other way

@@ -433,14 +433,10 @@ async fn uploads_in_turns() -> Outcome {
     Ok(())
 }
 
-/// As HAProxy and Envoy send it, whose client came over TLS, whatever comes first in the block.
+/// As HAProxy sends it, whose client came over TLS, whatever comes first in the block.
 async fn other_scheme() -> Outcome {
     let transport = Transport::current();
-    let port = match transport {
-        Transport::Clear => "443",
-        Transport::Tls(_) => "80",
-    };
-    let host = format!("a.test:{port}");
+    let host = format!("a.test:{}", transport.other_port());
     let fields = [
         (":method", "GET"),
         (":authority", host.as_str()),
