@@ -5,7 +5,6 @@
 //! needs; nothing that runs is touched before it is committed.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use larder_config::{CacheMode, Config, Resolved, Settings};
@@ -36,6 +35,7 @@ mod removed;
 mod site_fields;
 mod store;
 pub(crate) mod tls;
+mod trusted;
 mod values;
 mod versions;
 
@@ -163,7 +163,7 @@ impl Wiring {
                 .map(|known| known.choice.clone())
                 .collect(),
             stores: draft.stores.iter().map(|(_, store)| Arc::clone(&store.known.store)).collect(),
-            trusted: Arc::new(is_trusted(config)),
+            trusted: Arc::new(trusted::is_trusted(config)),
             purges: config.limits.purges,
             orphan_time: ProxySettings::ORPHAN_TIME,
             hit_for_miss: ProxySettings::HIT_FOR_MISS,
@@ -422,9 +422,3 @@ impl Wiring {
 
 #[cfg(test)]
 mod tests;
-
-/// Whether an address is in one of the networks of `trusted`.
-fn is_trusted(config: &Config) -> impl Fn(IpAddr) -> bool + Send + Sync + use<> {
-    let trusted = config.trusted.clone();
-    move |address| trusted.iter().any(|network| network.contains(address.to_canonical()))
-}

@@ -7,6 +7,8 @@ use larder_http::time::Clock;
 use larder_listen::TrustedPeers;
 use larder_tls::server::ServerTls;
 
+use super::trusted::is_trusted;
+
 /// See the head of the file.
 pub(crate) fn listener(
     config: &Config,
@@ -21,7 +23,7 @@ pub(crate) fn listener(
         tls,
         trusted: match config.trusted.is_empty() {
             true => TrustedPeers::default(),
-            false => TrustedPeers::new(super::is_trusted(config)),
+            false => TrustedPeers::new(is_trusted(config)),
         },
         limits: larder_listen::Limits {
             head_bytes_max: bytes(limits.head_size),
