@@ -23,7 +23,7 @@ use crate::hostile::transport::over_both;
 
 #[test]
 fn no_hostile_frame_gets_through() {
-    run_all(over_both(runs));
+    run_all(|| over_both(runs));
 }
 
 fn runs() -> Vec<Run> {
