@@ -17,7 +17,7 @@ use std::io;
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use larder_http::body::zeroed;
+use larder_http::body::read_buffer;
 use larder_tier::rank::RankedMutex;
 
 use super::calls;
@@ -117,7 +117,7 @@ impl Arriving {
         if self.is_in_memory {
             return self.read_file(&file, at, most).map(Some);
         }
-        let mut buffer = zeroed(most);
+        let mut buffer = read_buffer(most);
         let read = match sys::read_now(&file, &mut buffer, at)? {
             NowRead::Read(read) => read,
             NowRead::WouldWait | NowRead::Unsupported => return Ok(None),
@@ -155,7 +155,7 @@ impl Arriving {
     }
 
     fn read_file(&self, file: &File, at: u64, length: usize) -> io::Result<Bytes> {
-        let mut buffer = zeroed(length);
+        let mut buffer = read_buffer(length);
         calls::read_exact_at(file, &mut buffer, at)?;
         self.check(file)?;
         Ok(buffer.into())

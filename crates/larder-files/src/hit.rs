@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
 use larder_cache::{Freshness, LifetimeSource};
-use larder_http::body::{Pieces, zeroed};
+use larder_http::body::{Pieces, read_buffer};
 use larder_http::fields::date;
 use larder_http::message::Scheme;
 use larder_http::time::{Now, WallTime};
@@ -219,7 +219,7 @@ impl FileHit {
     /// # Errors
     /// The file has changed since it was opened, or the disk fails: the answer has to be cut.
     pub fn read_at(&self, at: u64, length: usize) -> io::Result<Bytes> {
-        let mut buffer = zeroed(length.min(PIECE_BYTES));
+        let mut buffer = read_buffer(length.min(PIECE_BYTES));
         let read = calls::read_exact_at(&self.file, &mut buffer, at);
         read.inspect_err(|error| self.could_not_be_read(error))?;
         self.check()?;
@@ -235,7 +235,7 @@ impl FileHit {
         if self.is_in_memory {
             return self.read_at(at, length).map(Some);
         }
-        let mut buffer = zeroed(length.min(PIECE_BYTES));
+        let mut buffer = read_buffer(length.min(PIECE_BYTES));
         let read = sys::read_now(&self.file, &mut buffer, at);
         let read = match read.inspect_err(|error| self.could_not_be_read(error))? {
             NowRead::Read(read) => read,

@@ -124,11 +124,8 @@ impl From<&'static str> for Body {
     }
 }
 
-/// A buffer of so many zeros, for a read that fills it. They are written: large zeros of an allocator are pages that the kernel
-/// takes and gives again for each buffer, which costs more than the read.
-#[expect(clippy::slow_vector_initialization, reason = "see above")]
-pub fn zeroed(length: usize) -> Vec<u8> {
-    let mut buffer = Vec::with_capacity(length);
-    buffer.resize(length, 0);
-    buffer
+/// A buffer of so many bytes, for what overwrites them. They are no zeros: large zeros of an allocator are pages that the
+/// kernel takes and gives again for each buffer, which costs more than the read.
+pub fn read_buffer(length: usize) -> Vec<u8> {
+    vec![0xff; length]
 }

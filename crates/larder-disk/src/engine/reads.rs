@@ -7,7 +7,7 @@
 use std::io;
 
 use bytes::Bytes;
-use larder_http::body::zeroed;
+use larder_http::body::read_buffer;
 use larder_http::time::WallTime;
 
 use super::address::Location;
@@ -169,7 +169,7 @@ impl DiskState {
             (Waiting::No, ReadMode::Pool) => return None,
             (Waiting::No, ReadMode::NoWait) => {
                 let file = segment.file.now()?;
-                let mut bytes = zeroed(length);
+                let mut bytes = read_buffer(length);
                 match sys::read_cached(&file, &mut bytes, offset) {
                     Ok(read) => {
                         bytes.truncate(read?);

@@ -19,7 +19,7 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf, Bytes};
 use http::HeaderMap;
 use http_body::Frame;
-use larder_http::body::{BodyError, Stream, zeroed};
+use larder_http::body::{BodyError, Stream, read_buffer};
 
 pub(crate) use coding::{Coding, UnknownCoding, coding_of};
 use decode::{Decode, DecodeProgress};
@@ -37,7 +37,7 @@ pub(crate) fn decoded(coding: Coding, stream: Stream) -> Stream {
         decoder: Some(coding.decoder()),
         stream,
         input: Bytes::new(),
-        output: zeroed(OUTPUT_BYTES),
+        output: read_buffer(OUTPUT_BYTES),
         coded_bytes: 0,
         decoded_bytes: 0,
         trailers: None,

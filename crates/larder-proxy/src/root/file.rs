@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, ETAG, LAST_MODIFIED};
 use http::{HeaderMap, HeaderValue};
-use larder_http::body::{Body, BodyError, zeroed};
+use larder_http::body::{Body, BodyError, read_buffer};
 use larder_http::fields::date;
 use larder_http::time::WallTime;
 use rustix::fs::{Stat, fstat};
@@ -92,7 +92,7 @@ impl StaticFile {
 
 /// Exactly `length` bytes from `at`, of the file as it was opened: one that changed meanwhile is an error.
 fn read_at(file: &OwnedFd, version: Version, at: u64, length: u64) -> io::Result<Bytes> {
-    let mut buffer = zeroed(usize::try_from(length).unwrap_or(usize::MAX));
+    let mut buffer = read_buffer(usize::try_from(length).unwrap_or(usize::MAX));
     let mut filled = 0;
     while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
         match rustix::io::pread(file, rest, at + filled as u64) {
