@@ -51,6 +51,7 @@ impl Idle {
     ///
     /// # Errors
     /// The process is gone, or worked longer than [`WORK_MAX`].
+    #[expect(clippy::disallowed_methods, reason = "no worker here: a tool that waits for another program")]
     pub(super) fn wait(&self) -> Result<()> {
         let pid = self.pid.load(Ordering::Relaxed);
         let deadline = Instant::now() + WORK_MAX;
