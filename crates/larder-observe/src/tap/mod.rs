@@ -12,14 +12,15 @@ mod chance;
 mod pending;
 mod record;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
 use chance::{Chance, Rates};
-use record::Buffer;
+use record::{Buffer, Put};
 
 pub use chance::Weight;
 pub use pending::{PendingSample, SampleEnd};
@@ -34,6 +35,7 @@ const ON: u32 = 1;
 pub struct Tap {
     mode: AtomicU32,
     shards: Box<[TapShard]>,
+    drained_by: OnceLock<Thread>,
 }
 
 #[derive(Debug)]
@@ -94,12 +96,13 @@ impl TapShard {
 impl Tap {
     /// A tap for so many workers, each with 256 KiB.
     pub fn new(workers: usize) -> Self {
-        Self { mode: AtomicU32::new(ON), shards: (0..workers).map(TapShard::new).collect() }
+        let shards = (0..workers).map(TapShard::new).collect();
+        Self { mode: AtomicU32::new(ON), shards, drained_by: OnceLock::new() }
     }
 
     /// A tap that samples nothing and has no buffers.
     pub fn off() -> Self {
-        Self { mode: AtomicU32::new(OFF), shards: Box::default() }
+        Self { mode: AtomicU32::new(OFF), shards: Box::default(), drained_by: OnceLock::new() }
     }
 
     /// Decides at the end of an exchange whether it is sampled, and for how many it then stands. Of what is no hit it takes all, up to some 1000
@@ -117,14 +120,20 @@ impl Tap {
     /// Hands over a sample, or drops and counts it; never waits. Only for the thread of that worker.
     pub fn put(&self, worker: usize, head: SampleHead, texts: &SampleTexts<'_>) {
         let Some(shard) = self.shards.get(worker) else { return };
-        match shard.filling.try_lock() {
-            Some(mut buffer) => {
-                if !buffer.put(head, texts) {
-                    shard.drop_one(DropReason::Full);
-                }
-            }
+        // The lock is free again before the drain is woken for it.
+        match shard.filling.try_lock().map(|mut buffer| buffer.put(head, texts)) {
+            Some(Put::Kept) => {}
+            Some(Put::Due) if self.takes_all() => self.drained_by.get().into_iter().for_each(Thread::unpark),
+            Some(Put::Due) => {}
+            Some(Put::NoRoom) => shard.drop_one(DropReason::Full),
             None => shard.drop_one(DropReason::Held),
         }
+    }
+
+    /// The thread that drains, which parks in between. While every exchange is asked for, a worker wakes it as soon as its buffer is two fifths
+    /// full. The first that says so stays it.
+    pub fn drained_here(&self) {
+        let _ = self.drained_by.set(std::thread::current());
     }
 
     /// From now on every exchange is sampled, up to 20 000 per second and worker, until what is returned is dropped.

@@ -155,34 +155,54 @@ pub(super) const RECORDS_MAX: usize = 320;
 pub(super) const TEXT_BYTES_MAX: usize = BUFFER_BYTES - RECORDS_MAX * size_of::<Record>();
 const _: () = assert!(TEXT_BYTES_MAX >= RECORDS_MAX * 192);
 
+/// With so many samples, or so many bytes of texts, a drain is due: there is room for what comes until it begins.
+pub(super) const RECORDS_DUE: usize = 128;
+pub(super) const TEXT_BYTES_DUE: usize = TEXT_BYTES_MAX / 5 * 2;
+
 /// Samples that wait for the drain.
 #[derive(Debug)]
 pub(super) struct Buffer {
     records: Vec<Record>,
     texts: Vec<u8>,
+    is_due: bool,
+}
+
+/// What became of a sample that was handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Put {
+    Kept,
+    /// It is kept, and with it a drain has become due: once until the buffer is taken.
+    Due,
+    NoRoom,
 }
 
 impl Buffer {
     pub(super) fn new() -> Self {
-        Self { records: Vec::with_capacity(RECORDS_MAX), texts: Vec::with_capacity(TEXT_BYTES_MAX) }
+        let (records, texts) = (Vec::with_capacity(RECORDS_MAX), Vec::with_capacity(TEXT_BYTES_MAX));
+        Self { records, texts, is_due: false }
     }
 
-    /// Adds a sample. False where there is no room.
-    pub(super) fn put(&mut self, head: SampleHead, texts: &SampleTexts<'_>) -> bool {
+    /// Adds a sample.
+    pub(super) fn put(&mut self, head: SampleHead, texts: &SampleTexts<'_>) -> Put {
         if self.records.is_empty() {
             // A drain that panicked has left them.
             self.texts.clear();
+            self.is_due = false;
         }
         let texts = texts.cut();
         let bytes: usize = texts.iter().map(|text| text.len()).sum();
         if self.records.len() >= RECORDS_MAX || self.texts.len() + bytes > TEXT_BYTES_MAX {
-            return false;
+            return Put::NoRoom;
         }
         // No text is longer than 512 bytes.
         let lengths = texts.map(|text| text.len() as u16);
         texts.iter().for_each(|text| self.texts.extend_from_slice(text));
         self.records.push(Record { head, lengths });
-        true
+        if self.is_due || self.records.len() < RECORDS_DUE && self.texts.len() < TEXT_BYTES_DUE {
+            return Put::Kept;
+        }
+        self.is_due = true;
+        Put::Due
     }
 
     /// Hands out all samples, in the order in which they came, and is empty then.

@@ -4,7 +4,7 @@
 use larder_http::fields::cache_status::RequestResult;
 use proptest::prelude::*;
 
-use super::record::{RECORDS_MAX, TEXT_BYTES_MAX};
+use super::record::{RECORDS_DUE, RECORDS_MAX, TEXT_BYTES_DUE, TEXT_BYTES_MAX};
 use super::*;
 
 const TENTH: Duration = Duration::from_millis(100);
@@ -157,15 +157,52 @@ fn all_are_taken_while_they_are_asked_for() {
     let (one, other) = (tap.take_all(), tap.take_all());
     drop(one);
     assert!(tap.takes_all());
-    // 20 000 per second, with a drain each 5 ms.
-    for drain in 1..600 {
-        hits(100);
-        assert_eq!(weights(Duration::from_millis(5 * drain)), [1; 100], "{drain}");
+    // 20 000 per second, each drain a while after it has become due.
+    for drain in 1..300 {
+        hits(200);
+        assert_eq!(weights(Duration::from_millis(10 * drain)), [1; 200], "{drain}");
     }
     drop(other);
     assert!(!tap.takes_all());
     hits(64);
     assert_eq!(weights(Duration::from_secs(4)), [64]);
+}
+
+/// The thread that drains counts how often it is woken.
+#[test]
+fn a_worker_wakes_the_drain_once_when_its_buffer_fills_while_all_is_asked_for() {
+    let tap = Arc::new(Tap::new(1));
+    let (woken, wakes) = std::sync::mpsc::channel();
+    let here = Arc::clone(&tap);
+    let drain = std::thread::spawn(move || {
+        here.drained_here();
+        let mut now = Duration::ZERO;
+        while woken.send(drained(&here, now).len()).is_ok() {
+            std::thread::park();
+            now += TENTH;
+        }
+    });
+    let next = || wakes.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert_eq!(next(), 0);
+    let long = [b'x'; 512];
+    let long = SampleTexts { target: &long, ..SampleTexts::default() };
+    (0..RECORDS_DUE).for_each(|_| put(&tap, &SampleTexts::default()));
+    assert!(wakes.try_recv().is_err(), "nobody asks for all");
+    assert_eq!(drained(&tap, Duration::ZERO).len(), RECORDS_DUE);
+    let all = tap.take_all();
+    for (texts, due) in [(SampleTexts::default(), RECORDS_DUE), (long, TEXT_BYTES_DUE.div_ceil(512))] {
+        (1..due).for_each(|_| put(&tap, &texts));
+        assert!(wakes.try_recv().is_err());
+        put(&tap, &texts);
+        assert_eq!(next(), due);
+        // The buffer was taken whole, so the next one counts from its start.
+        (1..due).for_each(|_| put(&tap, &texts));
+        assert!(wakes.try_recv().is_err());
+        assert_eq!(drained(&tap, Duration::ZERO).len(), due - 1);
+    }
+    drop((all, wakes));
+    drain.thread().unpark();
+    drain.join().unwrap();
 }
 
 #[test]

@@ -71,8 +71,8 @@ pub const REQUESTS_MAX: usize = 1000;
 
 /// Between two drains.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The same while every exchange is asked for: a worker's buffer has room for what 20 000 per second are in this time.
-const SHORT_PAUSE: Duration = Duration::from_millis(5);
+/// The same at most while every exchange is asked for. A worker whose buffer fills sooner ends the pause.
+const SHORT_PAUSE: Duration = Duration::from_millis(25);
 
 /// There are as many subscriptions as there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -151,6 +151,11 @@ impl Watch {
     /// How long to wait before the next drain.
     pub fn pause(&self) -> Duration {
         if self.tap.takes_all() { SHORT_PAUSE } else { PAUSE }
+    }
+
+    /// Drains come from this thread, which parks for a [`pause`](Self::pause) in between.
+    fn drained_here(&self) {
+        self.tap.drained_here();
     }
 
     /// Takes what the workers have handed over, remembers it, and hands it to subscriptions.

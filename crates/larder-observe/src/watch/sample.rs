@@ -78,6 +78,8 @@ pub struct Sample {
     place: Place,
     texts: Box<str>,
     ends: [u16; KEPT],
+    /// Where the target's path ends, from its start.
+    path_end: u16,
 }
 
 /// In place of the client's address, of which a text is kept.
@@ -122,7 +124,11 @@ impl Making {
         add(Kept::Referer, texts.referer, true);
         let media_type = texts.content_type.split(|byte| *byte == b';').next().unwrap_or_default();
         add(Kept::Type, media_type.trim_ascii(), false);
-        Sample { head: SampleHead { client: NO_CLIENT, ..head }, place, texts: all.as_str().into(), ends }
+        let head = SampleHead { client: NO_CLIENT, ..head };
+        let mut sample = Sample { head, place, texts: all.as_str().into(), ends, path_end: 0 };
+        let target = sample.kept(Kept::Target).unwrap_or_default();
+        sample.path_end = end(target.split('?').next().unwrap_or_default());
+        sample
     }
 }
 
@@ -132,6 +138,9 @@ fn end(texts: &str) -> u16 {
 }
 
 fn push_lossy(bytes: &[u8], out: &mut String) {
+    if let Ok(text) = str::from_utf8(bytes) {
+        return out.push_str(text);
+    }
     for chunk in bytes.utf8_chunks() {
         out.push_str(chunk.valid());
         if !chunk.invalid().is_empty() {
@@ -167,7 +176,8 @@ impl Sample {
 
     fn path_and_query(&self) -> Option<(&str, Option<&str>)> {
         let target = self.kept(Kept::Target)?;
-        Some(target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query))))
+        let (path, query) = target.split_at_checked(usize::from(self.path_end))?;
+        Some((path, query.strip_prefix('?')))
     }
 }
 

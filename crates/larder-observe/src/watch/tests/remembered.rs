@@ -147,7 +147,7 @@ fn drains_come_more_often_while_all_is_asked_for() {
     let world = World::new();
     assert_eq!(world.watch.pause(), Duration::from_millis(100));
     let all = world.watch.subscribe(Interest { all: true, ..Interest::default() }).unwrap();
-    assert_eq!(world.watch.pause(), Duration::from_millis(5));
+    assert_eq!(world.watch.pause(), Duration::from_millis(25));
     drop(all);
     assert_eq!(world.watch.pause(), Duration::from_millis(100));
 }
