@@ -8,10 +8,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -120,7 +121,10 @@ fn watched(
     let admin = contender.admin.context("larder has an admin address")?;
     let onlookers: Vec<_> = (0..streams).map(|_| Onlooker::begin(admin, query)).collect::<Result<_>>()?;
     let aside = Arc::clone(aside);
+    let ended: Vec<_> = onlookers.iter().map(|onlooker| Arc::clone(&onlooker.has_ended)).collect();
     Ok(contender.with_beside(onlookers).with_last_check(move |contender| {
+        let is_watched = ended.iter().all(|ended| !ended.load(Ordering::Relaxed));
+        ensure!(is_watched, "a stream of {name} ended before the load did");
         let times = contender.server.named_threads_cpu_time();
         let seconds: f64 = times
             .iter()
@@ -138,6 +142,7 @@ fn watched(
 /// One who reads a stream until it is dropped.
 struct Onlooker {
     stream: TcpStream,
+    has_ended: Arc<AtomicBool>,
     reading: Option<JoinHandle<()>>,
 }
 
@@ -149,15 +154,24 @@ impl Onlooker {
         stream.read_exact(&mut begin).context("an answer of the admin address")?;
         ensure!(begin == *b"HTTP/1.1 200", "no stream of {query}: {}", String::from_utf8_lossy(&begin));
         let mut own = stream.try_clone()?;
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&has_ended);
         let read = move || {
             let mut core = CpuSet::new();
             core.set(LOAD_CORE);
             // Where it cannot be pinned it costs the servers' core at worst, and the figures are too high.
             let _ = sched_setaffinity(None, &core);
             let mut bytes = vec![0; 256 * 1024];
-            while own.read(&mut bytes).is_ok_and(|count| count > 0) {}
+            loop {
+                match own.read(&mut bytes) {
+                    Ok(1..) => {}
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Ok(0) | Err(_) => break,
+                }
+            }
+            told.store(true, Ordering::Relaxed);
         };
-        Ok(Self { stream, reading: Some(std::thread::spawn(read)) })
+        Ok(Self { stream, has_ended, reading: Some(std::thread::spawn(read)) })
     }
 }
 
