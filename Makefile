@@ -45,7 +45,7 @@ ahead: built ## larder as released, fuzz smoke
 	nice -n 19 $(XTASK) fuzz
 
 # One after the other: these look at the clock. So does a larder whose instructions are counted, which gives up clients that wait too long.
-test: units ahead ## every test: units, properties, scenarios, conformance of HTTP/2 and caching, dialects of purges, pages beside the peers, fuzz smoke, the pages' commands
+test: units ahead ## every test: units, properties, scenarios, conformance of HTTP/2 and caching, dialects of purges, pages beside the peers, instructions per request, fuzz smoke, the pages' commands
 	$(SUITES) h2spec
 	$(SUITES) conformance
 	$(SUITES) dialects

@@ -155,9 +155,10 @@ pub(super) const RECORDS_MAX: usize = 320;
 pub(super) const TEXT_BYTES_MAX: usize = BUFFER_BYTES - RECORDS_MAX * size_of::<Record>();
 const _: () = assert!(TEXT_BYTES_MAX >= RECORDS_MAX * 192);
 
-/// With so many samples, or so many bytes of texts, a drain is due: there is room for what comes until it begins.
-pub(super) const RECORDS_DUE: usize = 128;
-pub(super) const TEXT_BYTES_DUE: usize = TEXT_BYTES_MAX / 5 * 2;
+/// With so many samples, or so many bytes of texts, a drain is due. It may have to wait for a processor: what comes until then has room, and
+/// `EVERY` in chance.rs has not yet thinned out.
+pub(super) const RECORDS_DUE: usize = RECORDS_MAX / 5;
+pub(super) const TEXT_BYTES_DUE: usize = TEXT_BYTES_MAX / 5;
 
 /// Samples that wait for the drain.
 #[derive(Debug)]

@@ -153,11 +153,6 @@ impl Watch {
         if self.tap.takes_all() { SHORT_PAUSE } else { PAUSE }
     }
 
-    /// Drains come from this thread, which parks for a [`pause`](Self::pause) in between.
-    fn drained_here(&self) {
-        self.tap.drained_here();
-    }
-
     /// Takes what the workers have handed over, remembers it, and hands it to subscriptions.
     pub fn drain(&self, now: Now) {
         let mut drain = self.drain.lock();

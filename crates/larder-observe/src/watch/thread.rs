@@ -32,7 +32,7 @@ impl WatchThread {
         let is_over = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&is_over);
         let body = move || {
-            watch.drained_here();
+            watch.tap.drained_here();
             loop {
                 // Read before the drain: what was handed over before the asking is drained before the answer.
                 let is_last = asked.load(Ordering::Acquire);

@@ -29,7 +29,7 @@ const READY_MAX: Duration = Duration::from_secs(60);
 /// Longest work on a single request.
 const WORK_MAX: Duration = Duration::from_secs(20);
 
-/// Between two looks at whether it still works: a part of what a request takes there.
+/// Between two looks at whether it still works.
 const LOOK_AGAIN: Duration = Duration::from_micros(50);
 
 /// Longest wait for callgrind to do as it is told. It listens while larder works, and is interrupted where that sleeps.
@@ -90,7 +90,7 @@ fn rests(pid: u32) -> bool {
 }
 
 /// How often each thread of `pid` was given a processor so far: the third number of proc(5)'s `schedstat`. The number of
-/// switches in `status` says the same, and costs the kernel ten times as much to write.
+/// switches in `status` says the same, among much else.
 fn turns(pid: u32) -> Vec<(OsString, Option<u64>)> {
     let threads = fs::read_dir(format!("/proc/{pid}/task"));
     let number = |stat: String| stat.split_whitespace().nth(2)?.parse().ok();
