@@ -12,8 +12,6 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::record::RECORDS_DUE;
-
 /// For how many exchanges a sample stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Weight(u32);
@@ -47,9 +45,9 @@ struct Pace {
 
 const HITS: Pace = Pace { shift_min: 6, burst: 128, is_prompt: false };
 const OTHERS: Pace = Pace { shift_min: 0, burst: 160, is_prompt: true };
-const EVERY: Pace = Pace { shift_min: 0, burst: 208, is_prompt: true };
-/// A drain that has to wait for a processor while twice as many come as made it due still finds all of them.
-const _: () = assert!(EVERY.burst as usize >= 3 * RECORDS_DUE);
+const EVERY: Pace = Pace { shift_min: 0, burst: EVERY_BURST, is_prompt: true };
+/// While all is asked for, so many exchanges between two drains have a sample of their own.
+pub(super) const EVERY_BURST: u32 = 208;
 
 /// Samples per second and worker of what is no hit.
 const OTHERS_PER_SECOND: u32 = 1000;

@@ -14,7 +14,7 @@ use larder_http::fields::cache_status::{Forward, RequestResult};
 use larder_http::message::{Scheme, TlsVersion};
 use larder_http::time::WallTime;
 
-use super::chance::Weight;
+use super::chance::{EVERY_BURST, Weight};
 use crate::fetched::Fetched;
 use crate::names::RuleId;
 
@@ -155,9 +155,10 @@ pub(super) const RECORDS_MAX: usize = 320;
 pub(super) const TEXT_BYTES_MAX: usize = BUFFER_BYTES - RECORDS_MAX * size_of::<Record>();
 const _: () = assert!(TEXT_BYTES_MAX >= RECORDS_MAX * 192);
 
-/// With so many samples, or so many bytes of texts, a drain is due. It may have to wait for a processor: what comes until then has room, and
-/// `EVERY` in chance.rs has not yet thinned out.
+/// With so many samples, or so many bytes of texts, a drain is due. It may have to wait for a processor: where twice as many come
+/// meanwhile, they have room and are not yet thinned out.
 pub(super) const RECORDS_DUE: usize = RECORDS_MAX / 5;
+const _: () = assert!(EVERY_BURST as usize >= 3 * RECORDS_DUE);
 pub(super) const TEXT_BYTES_DUE: usize = TEXT_BYTES_MAX / 5;
 
 /// Samples that wait for the drain.

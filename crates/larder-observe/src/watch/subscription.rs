@@ -32,9 +32,9 @@ const ALL_WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
 const SLOW: Duration = Duration::from_secs(10);
 const SECOND: Duration = Duration::from_secs(1);
 /// Between two times that a reader is woken for samples. Drains come more often, and to wake it costs more than what they bring.
-const WAKE_PAUSE: Duration = Duration::from_millis(25);
+const WAKE_PAUSE: Duration = Duration::from_millis(50);
 /// Unless so many of the samples wait.
-const WAKE_WAITING: usize = 256;
+const WAKE_WAITING: usize = 512;
 
 /// What a subscription brings.
 #[derive(Clone, Debug)]
