@@ -21,7 +21,7 @@ TSC      := node $(UI_LINTS)/typescript/bin/tsc -p tests/ui --pretty false
 ESLINT   := node $(UI_LINTS)/eslint/bin/eslint.js -c tests/ui/eslint.config.js crates/larder-admin/ui
 
 .DEFAULT_GOAL := help
-.PHONY: help demo built units ahead test torture check quick audit fmt reference fuzz-smoke h2spec conformance dialects pages instructions bench realapp screenshots
+.PHONY: help demo built units released fuzzed compared counted test torture check quick audit fmt reference fuzz-smoke h2spec conformance dialects pages instructions bench realapp screenshots
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 20
@@ -38,22 +38,30 @@ units: built ## all that cargo runs: units, properties, scenarios, proofs
 	$(XTASK) need units
 	$(FIXED) $(THREADS) cargo test --workspace --locked
 
-# With `make -j2` this runs while the tests wait, and yields to them: what computes and looks at no clock.
-ahead: built ## larder as released, fuzz smoke
+# With `make -j2` this runs while the tests wait, and yields to them.
+released: built ## larder as released, and the program of the fuzz targets
 	$(JEMALLOC) nice -n 19 cargo build --quiet --release --locked -p larder
 	nice -n 19 $(XTASK) fuzz --build
+
+# The same. What runs beside it by then looks at the clock, and comes first.
+fuzzed: released
 	nice -n 19 $(XTASK) fuzz
 
-# One after the other: these look at the clock. So does a larder whose instructions are counted, which gives up clients that wait too long.
-test: units ahead ## every test: units, properties, scenarios, conformance of HTTP/2 and caching, dialects of purges, pages beside the peers, instructions per request, fuzz smoke, the pages' commands
+# One after the other, and none beside the tests: these look at the clock.
+compared: units
 	$(SUITES) h2spec
 	$(SUITES) conformance
 	$(SUITES) dialects
 	$(SUITES) pages
+
+# A larder whose instructions are counted is slow, and gives up clients that wait too long.
+counted: compared released
 	$(JEMALLOC) $(SUITES) instructions
 	$(XTASK) readme run
 
-torture: built ## what takes long: 500 kills of a larder with disks, each byte checked afterwards; minutes of purges under load; faults of Redis under load, with a table; an hour of a Redis that comes and goes; long random runs of the models, of kept pages, of properties, of clients with cookies; SECONDS of each fuzz target
+test: counted fuzzed ## every test: units, properties, scenarios, conformance of HTTP/2 and caching, dialects of purges, pages beside the peers, instructions per request, fuzz smoke, the pages' commands
+
+torture: built ## what takes long: 500 kills of a larder with disks, each byte checked afterwards; minutes of purges under load; faults of Redis under load, with a table; an hour of a Redis that comes and goes; long random runs of the models, of kept pages, of properties, of clients with cookies; testssl.sh in front of larder; SECONDS of each fuzz target
 	LARDER_KILLS=500 cargo test --workspace --locked --test proofs disks::crash -- --nocapture
 	LARDER_SECONDS=60 cargo test --workspace --locked --test proofs every_store::stamps -- --nocapture
 	LARDER_SECONDS=60 cargo test --workspace --locked --test proofs pages::visitors -- --nocapture
@@ -65,6 +73,8 @@ torture: built ## what takes long: 500 kills of a larder with disks, each byte c
 	LARDER_SEEDS=200 cargo test --workspace --locked --test proofs own:: -- --nocapture
 	LARDER_SEEDS=100000 cargo test -p larder-fleet --locked --lib -- --nocapture
 	PROPTEST_CASES=20000 cargo test --workspace --locked --lib
+	$(XTASK) need torture
+	cargo test --workspace --locked --test proofs process::tls_peers::testssl -- --ignored --nocapture
 	$(XTASK) fuzz --seconds $(SECONDS) --kept
 
 check: built ## format, lints, docs, layers, words, sentences, promises, vendored modules, scripts of the dashboard, pages, licences

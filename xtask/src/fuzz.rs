@@ -3,7 +3,7 @@
 //! In: the targets, by their committed seeds. Out: failure when one of them crashes, with the
 //! input below fuzz/artifacts. A short run begins with the seeds alone, draws from a fixed number, and leaves the checkout as
 //! it was: it finds the same each time. A long run draws anew, and what it found of new paths is kept below fuzz/kept for the
-//! next one. All targets are one program, run side by side, one for each core. Only the
+//! next one. All targets are one program, run side by side: one for each core, in a short run two. Only the
 //! workspace's crates are instrumented (fuzz/instrumented); their libraries are those of the tests.
 //! Deliberately absent: sanitizers. The crates hold next to no unsafe code, and without them the stable tool chain
 //! does; what is looked for is panics and differences. And cargo-fuzz: it builds all libraries anew, and a program a
@@ -41,6 +41,14 @@ impl Drawing {
             Self::Kept => 10,
         }
     }
+
+    /// How many targets run at once for each core. With two, who waits for a run waits half as long, and it tries less.
+    fn targets_per_core(self) -> usize {
+        match self {
+            Self::Fixed => 2,
+            Self::Kept => 1,
+        }
+    }
 }
 
 /// Builds every target, so that a short run that follows has nothing to build.
@@ -69,7 +77,7 @@ pub(crate) fn run(root: &Path, only: Option<&str>, seconds: u32, drawing: Drawin
             }
             failed
         };
-        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (0..cores * drawing.targets_per_core()).map(|_| scope.spawn(work)).collect();
         workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect()
     });
     let failed: Vec<String> = failed.iter().map(|error| format!("{error:#}")).collect();

@@ -22,6 +22,7 @@ const TOOLS: &[Tool] = &[
     // TLS as others see it.
     Tool { program: "openssl", from: From::Apt("openssl"), targets: &["units"] },
     Tool { program: "sslscan", from: From::Apt("sslscan"), targets: &["units"] },
+    Tool { program: "testssl", from: From::Apt("testssl.sh"), targets: &["torture"] },
     // Networks of a test's own, and cuts in them.
     Tool { program: "ip", from: From::Apt("iproute2"), targets: &["units"] },
     Tool { program: "nft", from: From::Apt("nftables"), targets: &["units"] },

@@ -29,6 +29,9 @@ use crate::timer::Timer;
 
 /// The first byte of every handshake (RFC 8446 5.1).
 const HANDSHAKE: u8 = 0x16;
+/// The type of the first message (RFC 8446 4).
+const CLIENT_HELLO: u8 = 1;
+const TLS_1_2: [u8; 2] = [3, 3];
 /// What rustls keeps of sealed bytes at most: four records.
 const SEALED_BYTES_MAX: usize = 64 * 1024;
 
@@ -161,30 +164,34 @@ impl<T: ByteStream> Shaking<T> {
         }
         Ok(policy)
     }
+
     /// Reads until the client has said whom it wants to speak with.
     async fn hello(&mut self) -> Result<rustls::server::Accepted, HandshakeFailure> {
         let mut acceptor = Acceptor::default();
-        let mut is_first = true;
+        let mut opening = Opening::default();
         loop {
             let Some(io) = &mut self.io else { return Err(HandshakeFailure::Gone) };
             let read = poll_fn(|cx| {
-                let mut first = FirstByte { records: RecordsIn { io: &mut *io, cx }, first: None };
-                match acceptor.read_tls(&mut first) {
-                    Ok(read) => Poll::Ready(Ok((read, first.first))),
+                let mut noting = Noting { records: RecordsIn { io: &mut *io, cx }, opening: &mut opening };
+                match acceptor.read_tls(&mut noting) {
+                    Ok(read) => Poll::Ready(Ok(read)),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
                     Err(error) => Poll::Ready(Err(error)),
                 }
             });
             match read.await {
-                Ok((_, Some(byte))) if is_first && byte != HANDSHAKE => {
-                    return Err(HandshakeFailure::ClearText);
-                }
-                Ok((1.., _)) => is_first = false,
-                Ok((0, _)) | Err(_) => return Err(HandshakeFailure::Gone),
+                Ok(1..) if !opening.is_handshake() => return Err(HandshakeFailure::ClearText),
+                Ok(1..) => {}
+                Ok(0) | Err(_) => return Err(HandshakeFailure::Gone),
             }
             match acceptor.accept() {
                 Ok(Some(accepted)) => return Ok(accepted),
                 Ok(None) => {}
+                // What rustls finds first is that such a client names no signatures.
+                Err((error, _)) if opening.is_older_than_served() => {
+                    self.alert(AlertDescription::ProtocolVersion);
+                    return Err(HandshakeFailure::of(&error));
+                }
                 Err((error, mut alert)) => {
                     let mut bytes = Vec::new();
                     let _ = alert.write_all(&mut bytes);
@@ -235,18 +242,42 @@ impl<T: ByteStream> Shaking<T> {
     }
 }
 
-/// Notes the first byte that is read.
-struct FirstByte<'a, 'b, T> {
-    records: RecordsIn<'a, 'b, T>,
-    first: Option<u8>,
+/// The first bytes of a connection: type, version and length of a record (RFC 8446 5.1), type and length of a message (4), and the
+/// version of a ClientHello (4.1.2), which is the newest that the client knows where that is no newer than 1.2.
+#[derive(Default)]
+struct Opening {
+    bytes: [u8; 11],
+    length: usize,
 }
 
-impl<T: ByteStream> io::Read for FirstByte<'_, '_, T> {
+impl Opening {
+    fn push(&mut self, read: &[u8]) {
+        let room = self.bytes.iter_mut().skip(self.length);
+        self.length += room.zip(read).map(|(place, byte)| *place = *byte).count();
+    }
+
+    fn is_handshake(&self) -> bool {
+        self.bytes.first() == Some(&HANDSHAKE)
+    }
+
+    /// Whether it is a ClientHello of TLS 1.1 or before. One whose first record has less than its version is not looked at.
+    fn is_older_than_served(&self) -> bool {
+        let [_, _, _, high, low, message, _, _, _, major, minor] = self.bytes;
+        let has_version = self.length == self.bytes.len() && u16::from_be_bytes([high, low]) >= 6;
+        has_version && message == CLIENT_HELLO && [major, minor] < TLS_1_2
+    }
+}
+
+/// Notes how what is read begins.
+struct Noting<'a, 'b, T> {
+    records: RecordsIn<'a, 'b, T>,
+    opening: &'a mut Opening,
+}
+
+impl<T: ByteStream> io::Read for Noting<'_, '_, T> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let read = self.records.read(bytes)?;
-        if read > 0 {
-            self.first = self.first.or(bytes.first().copied());
-        }
+        self.opening.push(bytes.get(..read).unwrap_or_default());
         Ok(read)
     }
 }
@@ -269,5 +300,34 @@ fn agreed(session: &ServerConnection, client_policy: ClientPolicyId) -> TlsPeer 
             .peer_certificates()
             .and_then(|chain| chain.first())
             .map(|own| Bytes::copy_from_slice(own)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hello_is_old_where_its_version_says_so_however_it_is_read() {
+        let hello = |version: [u8; 2]| {
+            [&[HANDSHAKE, 3, 1, 0, 200, CLIENT_HELLO, 0, 0, 196][..], &version, &[9; 40]].concat()
+        };
+        for (bytes, is_old) in [
+            (hello([3, 0]), true),
+            (hello([3, 2]), true),
+            (hello([3, 3]), false),
+            ([&hello([3, 2])[..10], &[3]].concat(), false),
+            // The version is that of the next record's header.
+            (vec![HANDSHAKE, 3, 1, 0, 4, CLIENT_HELLO, 0, 0, 196, 3, 1, 0, 2, 3, 3], false),
+            (vec![HANDSHAKE, 3, 1, 0, 200, 2, 0, 0, 196, 3, 1], false),
+            (hello([3, 2])[..10].to_vec(), false),
+        ] {
+            for step in 1..=bytes.len() {
+                let mut opening = Opening::default();
+                bytes.chunks(step).for_each(|read| opening.push(read));
+                assert!(opening.is_handshake());
+                assert_eq!(opening.is_older_than_served(), is_old, "{bytes:?} by {step}");
+            }
+        }
     }
 }

@@ -85,7 +85,7 @@ const OCTETS: [([u8; 4], u8); 256] = {
     table
 };
 
-pub(super) fn address(address: IpAddr, out: &mut Vec<u8>) {
+pub(crate) fn address(address: IpAddr, out: &mut Vec<u8>) {
     match address {
         IpAddr::V4(address) => {
             let mut text = [0; 16];

@@ -155,7 +155,7 @@ impl Tap {
     }
 
     /// Hands out what waits, by worker, and tells the workers how much to thin out from now on. `now` is of a monotonic clock.
-    pub fn drain(&self, now: Duration, mut each: impl FnMut(SampleHead, SampleTexts<'_>)) {
+    pub fn drain(&self, now: Duration, mut each: impl FnMut(&SampleHead, SampleTexts<'_>)) {
         for shard in &self.shards {
             let Draining { buffer, rates } = &mut *shard.draining.lock();
             std::mem::swap(buffer, &mut *shard.filling.lock());

@@ -22,7 +22,7 @@ fn put(tap: &Tap, texts: &SampleTexts<'_>) {
 
 fn drained(tap: &Tap, now: Duration) -> Vec<SampleHead> {
     let mut heads = Vec::new();
-    tap.drain(now, |head, _| heads.push(head));
+    tap.drain(now, |head, _| heads.push(head.clone()));
     heads
 }
 

@@ -4,6 +4,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use crate::access_log::decimal;
+
 /// What is kept of clients' addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Clients {
@@ -19,18 +21,27 @@ pub enum Clients {
 impl Clients {
     /// What is kept of an address. One of IPv4 that was mapped into IPv6 is one of IPv4.
     pub fn kept(self, address: IpAddr) -> Option<String> {
-        match (self, address.to_canonical()) {
-            (Self::Off, _) => None,
-            (Self::Full, address) => Some(address.to_string()),
+        let mut text = Vec::new();
+        self.write(address, &mut text);
+        String::from_utf8(text).ok().filter(|text| !text.is_empty())
+    }
+
+    /// Appends the same, or nothing.
+    pub(super) fn write(self, address: IpAddr, out: &mut Vec<u8>) {
+        let (network, length): (IpAddr, &[u8]) = match (self, address.to_canonical()) {
+            (Self::Off, _) => return,
+            (Self::Full, address) => (address, b""),
             (Self::Masked, IpAddr::V4(address)) => {
                 let [a, b, c, _] = address.octets();
-                Some(format!("{}/24", Ipv4Addr::new(a, b, c, 0)))
+                (Ipv4Addr::new(a, b, c, 0).into(), b"/24")
             }
             (Self::Masked, IpAddr::V6(address)) => {
                 let [a, b, c, ..] = address.segments();
-                Some(format!("{}/48", Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0)))
+                (Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0).into(), b"/48")
             }
-        }
+        };
+        decimal::address(network, out);
+        out.extend_from_slice(length);
     }
 }
 

@@ -159,7 +159,7 @@ impl Watch {
         let Drain { settings, making, scratch, batch, taken } = &mut *drain;
         self.tap.drain(now.monotonic, |head, texts| {
             let place = self.place(head.rule);
-            batch.push(Arc::new(making.sample(head, &texts, place, settings)));
+            batch.push(making.sample(head, &texts, place, settings));
         });
         // Each worker's lie one behind the other.
         batch.sort_by_key(|sample| sample.head().time);

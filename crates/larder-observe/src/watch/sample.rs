@@ -96,14 +96,16 @@ impl Making {
     /// Makes a sample of what the tap has handed out.
     pub(super) fn sample(
         &mut self,
-        head: SampleHead,
+        head: &SampleHead,
         texts: &SampleTexts<'_>,
         place: Place,
         settings: &WatchSettings,
-    ) -> Sample {
+    ) -> Arc<Sample> {
         let Self { texts: all, redacted } = self;
         all.clear();
-        all.push_str(settings.clients.kept(head.client).as_deref().unwrap_or_default());
+        redacted.clear();
+        settings.clients.write(head.client, redacted);
+        push_lossy(redacted, all);
         let mut ends = [end(all); KEPT];
         let mut add = |kept: Kept, text: &[u8], is_url: bool| {
             redacted.clear();
@@ -124,17 +126,28 @@ impl Making {
         add(Kept::Referer, texts.referer, true);
         let media_type = texts.content_type.split(|byte| *byte == b';').next().unwrap_or_default();
         add(Kept::Type, media_type.trim_ascii(), false);
-        let head = SampleHead { client: NO_CLIENT, ..head };
-        let mut sample = Sample { head, place, texts: all.as_str().into(), ends, path_end: 0 };
-        let target = sample.kept(Kept::Target).unwrap_or_default();
-        sample.path_end = end(target.split('?').next().unwrap_or_default());
-        sample
+        let path = text_of(all, &ends, Kept::Target).and_then(|target| target.split('?').next());
+        Arc::new(Sample {
+            path_end: end(path.unwrap_or_default()),
+            head: SampleHead { client: NO_CLIENT, ..head.clone() },
+            place,
+            texts: all.as_str().into(),
+            ends,
+        })
     }
 }
 
 /// All texts together have less than 8 KiB, also where each byte has become three.
 fn end(texts: &str) -> u16 {
     u16::try_from(texts.len()).unwrap_or(u16::MAX)
+}
+
+/// One of all texts; `None` where it is empty.
+fn text_of<'a>(texts: &'a str, ends: &[u16; KEPT], kept: Kept) -> Option<&'a str> {
+    let place = kept as usize;
+    let begin = place.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0);
+    let end = ends.get(place).copied()?;
+    texts.get(usize::from(begin)..usize::from(end)).filter(|text| !text.is_empty())
 }
 
 fn push_lossy(bytes: &[u8], out: &mut String) {
@@ -168,10 +181,7 @@ impl Sample {
     }
 
     fn kept(&self, kept: Kept) -> Option<&str> {
-        let place = kept as usize;
-        let begin = place.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
-        let end = self.ends.get(place).copied()?;
-        self.texts.get(usize::from(begin)..usize::from(end)).filter(|text| !text.is_empty())
+        text_of(&self.texts, &self.ends, kept)
     }
 
     fn path_and_query(&self) -> Option<(&str, Option<&str>)> {

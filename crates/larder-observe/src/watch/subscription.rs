@@ -30,6 +30,7 @@ pub(super) const WAITING_BYTES_MAX: usize = 1024 * 1024;
 const ALL_WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Within this time a reader takes something of what waits.
 const SLOW: Duration = Duration::from_secs(10);
+/// No more of it passes between two drains. A process that was stopped could not wake its readers, and would find all of them slow.
 const SECOND: Duration = Duration::from_secs(1);
 /// Between two times that a reader is woken for samples. Drains come more often, and to wake it costs more than what they bring.
 const WAKE_PAUSE: Duration = Duration::from_millis(50);
@@ -107,8 +108,10 @@ struct Waits {
     passed: u32,
     skipped: u64,
     has_read: bool,
-    /// When something was read, or nothing waited.
-    read: Option<Duration>,
+    /// When samples were handed over, if only none.
+    delivered: Duration,
+    /// For how long something has waited of which nothing was read.
+    unread: Duration,
     end: Option<End>,
     waker: Option<Waker>,
     /// When it was woken for samples.
@@ -163,10 +166,13 @@ impl Reader {
                 state.queue.push_back(Live::Skipped(skipped));
             }
         }
+        let gap = now.saturating_sub(std::mem::replace(&mut state.delivered, now));
         if std::mem::take(&mut state.has_read) || state.queue.is_empty() {
-            state.read = Some(now);
+            state.unread = Duration::ZERO;
+        } else {
+            state.unread += gap.min(SECOND);
         }
-        if now.saturating_sub(*state.read.get_or_insert(now)) >= SLOW {
+        if state.unread >= SLOW {
             self.end(state, End::Slow);
             return Delivery { skipped: 0, is_slow: true };
         }

@@ -1,20 +1,25 @@
 //! What a hit allocates: nothing, whatever the stored response's fields and body, and however much is configured;
 //! only fields of the request cost something, and the path of a stream of HTTP/2. A line of the log costs nothing either.
+//! Over TLS, rustls allocates for each record.
 //!
 //! A larder in this process, with every allocation of the process counted. While hits are counted nobody else
 //! allocates: the client writes and reads through buffers that it has already, the origin is not asked, and one
-//! test of this program runs at a time. A background task of larder may allocate a few times meanwhile, so a handful are
+//! test of this program runs at a time. TLS is spoken by OpenSSL's client, which is a process of its own. A background task of larder may allocate a few times meanwhile, so a handful are
 //! allowed, for all hits together. Counts are of calls and of bytes asked for, not of what was held at once.
 //! Deliberately absent: misses, which have to allocate what they store.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use larder::server::Server;
 use larder_http::time::Clock;
 use larder_observe::Diagnostics;
+use larder_testkit::certificates::Certificates;
 use larder_testkit::origin::{Answer, Origin, PathScript};
 use stats_alloc::Region;
 
@@ -40,6 +45,14 @@ const BYTES_FOR_LOG: usize = 512 * 1024;
 /// What a stream of HTTP/2 may: its path and its fields' values are copied out of the block.
 const CALLS_PER_STREAM: usize = 1;
 const BYTES_PER_STREAM: usize = 64;
+/// What rustls may for a record: for what came in it, or for its ciphertext.
+const CALLS_PER_RECORD: usize = 1;
+/// Beside the record's own length.
+const BYTES_PER_RECORD: usize = 1024;
+/// The most that a record carries (RFC 8446 5.1).
+const RECORD_BYTES: usize = 16_384;
+/// More than the head of an answer has here.
+const HEAD_BYTES: usize = 512;
 
 /// The config with everything on that is measured, and what of it would come at its own time.
 const EVERYTHING: &str = include_str!("../../../../bench/full.toml");
@@ -69,6 +82,7 @@ struct Case {
     config: &'static str,
     log: bool,
     http2: bool,
+    tls: bool,
     body_bytes: usize,
     /// Beyond what every response here has.
     response_fields: usize,
@@ -79,7 +93,16 @@ struct Case {
 /// A small page over HTTP/1 with a plain config: what the others are variants of.
 fn case(name: &'static str) -> Case {
     let (config, request_fields) = (PLAIN, Vec::new());
-    Case { name, config, log: false, http2: false, body_bytes: 134, response_fields: 0, request_fields }
+    Case {
+        name,
+        config,
+        log: false,
+        http2: false,
+        tls: false,
+        body_bytes: 134,
+        response_fields: 0,
+        request_fields,
+    }
 }
 
 fn cases() -> Vec<Case> {
@@ -98,6 +121,11 @@ fn cases() -> Vec<Case> {
         Case { log: true, ..case("access log") },
         Case { http2: true, ..case("HTTP/2") },
         Case { http2: true, response_fields: 30, ..case("HTTP/2, 30 response fields") },
+        Case { tls: true, ..case("TLS") },
+        Case { tls: true, body_bytes: 57_000, ..case("TLS, 57 000 B") },
+        Case { tls: true, log: true, ..case("TLS, access log") },
+        Case { tls: true, http2: true, ..case("TLS, HTTP/2") },
+        Case { tls: true, http2: true, body_bytes: 57_000, ..case("TLS, HTTP/2, 57 000 B") },
         everything("everything on"),
         Case { log: true, ..everything("everything on, access log") },
         Case { request_fields: keyed.clone(), ..everything("everything on, cookie and field in the key") },
@@ -117,6 +145,13 @@ impl Case {
             calls += CALLS_PER_STREAM + fields;
             bytes += BYTES_PER_STREAM;
         }
+        if self.tls {
+            // The request, and the answer. What is written at once of a long one does not end where a record does.
+            let answer = (HEAD_BYTES + self.body_bytes).div_ceil(RECORD_BYTES);
+            let records = 1 + answer + if answer > 1 { 2 } else { 0 };
+            calls += records * CALLS_PER_RECORD;
+            bytes += records * BYTES_PER_RECORD + self.body_bytes;
+        }
         (calls, bytes)
     }
 }
@@ -126,6 +161,10 @@ fn a_hit_allocates_nothing_but_for_its_request() {
     let _turn = alone();
     let mut beyond = Vec::new();
     for case in cases() {
+        if case.tls && !has_openssl() {
+            println!("{}: skipped: there is no openssl on this machine", case.name);
+            continue;
+        }
         let (calls, bytes) = count(&case);
         println!("{:<45} {calls:>8} allocations, {bytes:>9} B in {HITS} hits", case.name);
         let (calls_each, bytes_each) = case.each();
@@ -180,20 +219,87 @@ fn start(case: &Case, origin: &Origin, folder: &Path) -> Server {
     if case.log {
         config = config.replace(LOG, "access = \"./access.log\"");
     }
-    let config = format!("listen = [\"127.0.0.1:0\"]\nadmin = false\nworkers = 1\n{config}");
+    let listen = if case.tls {
+        let certificates = Certificates::new();
+        for name in ["server.pem", "server.key"] {
+            std::fs::copy(certificates.file(name), folder.join(name)).unwrap();
+        }
+        // The site is the last of the plain config.
+        config.push_str("tls = { cert = \"server.pem\", key = \"server.key\" }\n");
+        "{ address = \"127.0.0.1:0\", tls = true }"
+    } else {
+        "\"127.0.0.1:0\""
+    };
+    let config = format!("listen = [{listen}]\nadmin = false\nworkers = 1\n{config}");
     let checked = larder_config::parse(&config, "allocations", folder).unwrap();
     Server::start(checked, Clock::default(), Diagnostics::silent()).unwrap()
 }
 
 /// Asks again and again, and allocates nothing once it is there.
 struct Client {
-    stream: TcpStream,
+    stream: Box<dyn Connection>,
     /// Of HTTP/2: a frame, whose stream is another one each time.
     request: Vec<u8>,
     answer: Vec<u8>,
     body_bytes: usize,
     /// The stream of the next request, where there are streams.
     next_stream: Option<u32>,
+}
+
+/// What a client writes requests to and reads answers from.
+trait Connection: Read + Write {}
+
+impl Connection for TcpStream {}
+
+/// OpenSSL's client, which makes TLS of what it reads and the other way about. It ends with the client.
+struct OverTls {
+    openssl: Child,
+    stream: UnixStream,
+}
+
+fn has_openssl() -> bool {
+    let version = Command::new("openssl").arg("version").stdin(Stdio::null()).stdout(Stdio::null()).status();
+    version.is_ok_and(|status| status.success())
+}
+
+impl OverTls {
+    fn connect(addr: SocketAddr, protocol: &str) -> Self {
+        let (stream, theirs) = UnixStream::pair().unwrap();
+        let theirs = || Stdio::from(OwnedFd::from(theirs.try_clone().unwrap()));
+        let openssl = Command::new("openssl")
+            .args(["s_client", "-quiet", "-tls1_3", "-alpn", protocol, "-connect", &addr.to_string()])
+            .stdin(theirs())
+            .stdout(theirs())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("openssl is installed");
+        Self { openssl, stream }
+    }
+}
+
+impl Read for OverTls {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        self.stream.read(into)
+    }
+}
+
+impl Write for OverTls {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+impl Connection for OverTls {}
+
+impl Drop for OverTls {
+    fn drop(&mut self) {
+        let _ = self.openssl.kill();
+        let _ = self.openssl.wait();
+    }
 }
 
 // Of HTTP/2 (RFC 9113 4.1, 6): where a frame has its stream, and what a client has to tell apart.
@@ -210,9 +316,16 @@ const SETTINGS_ACK: &[u8] = &[0, 0, 0, SETTINGS, 1, 0, 0, 0, 0];
 
 impl Client {
     fn connect(addr: SocketAddr, case: &Case) -> Self {
-        let mut stream = TcpStream::connect(addr).unwrap();
-        stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(READ_MAX)).unwrap();
+        let mut stream: Box<dyn Connection> = if case.tls {
+            let over_tls = OverTls::connect(addr, if case.http2 { "h2" } else { "http/1.1" });
+            over_tls.stream.set_read_timeout(Some(READ_MAX)).unwrap();
+            Box::new(over_tls)
+        } else {
+            let stream = TcpStream::connect(addr).unwrap();
+            stream.set_nodelay(true).unwrap();
+            stream.set_read_timeout(Some(READ_MAX)).unwrap();
+            Box::new(stream)
+        };
         let request = if case.http2 { http2_request(case) } else { http1_request(case) };
         if case.http2 {
             let window_more = ((1_u32 << 31) - 1 - 65_535).to_be_bytes();
@@ -296,8 +409,8 @@ fn http1_request(case: &Case) -> Vec<u8> {
 
 /// One HEADERS frame; fields as literals that no table keeps (RFC 7541 6.2.2).
 fn http2_request(case: &Case) -> Vec<u8> {
-    // `:method: GET` and `:scheme: http` by number; `:authority` and `:path` by name.
-    let mut block = vec![0x82, 0x86, 0x01];
+    // `:method: GET` and `:scheme` by number, of which `http` is the first; `:authority` and `:path` by name.
+    let mut block = vec![0x82, 0x86 + u8::from(case.tls), 0x01];
     put_string(&mut block, HOST);
     block.push(0x04);
     put_string(&mut block, PATH);

@@ -148,7 +148,7 @@ fn missed(making: &mut Making, number: u64, target: &str) -> Arc<Sample> {
         ..SampleHead::of(RequestResult::Own, Weight::ONE)
     };
     let texts = SampleTexts { host: host.as_bytes(), target: target.as_bytes(), ..SampleTexts::default() };
-    Arc::new(making.sample(head, &texts, Place::default(), &WatchSettings::default()))
+    making.sample(&head, &texts, Place::default(), &WatchSettings::default())
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn cost_of_a_sample() {
         let texts =
             SampleTexts { host: b"shop.example", target: target.as_bytes(), ..SampleTexts::default() };
         let head = SampleHead { body_bytes: 1000, ..hit.clone() };
-        Arc::new(making.sample(head, &texts, Place::default(), &WatchSettings::default()))
+        making.sample(&head, &texts, Place::default(), &WatchSettings::default())
     };
     let hits: Vec<_> = (0..100_000_u64).map(|n| hit(n.wrapping_mul(0x9e37_79b9) % 1500)).collect();
     let mut making = Making::default();
