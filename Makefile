@@ -41,11 +41,11 @@ units: built ## all that cargo runs: units, properties, scenarios, proofs
 # With `make -j2` this runs while the tests wait, and yields to them.
 released: built ## larder as released, and the program of the fuzz targets
 	$(JEMALLOC) nice -n 19 cargo build --quiet --release --locked -p larder
-	nice -n 19 $(XTASK) fuzz --build
+	nice -n 19 $(SUITES) fuzz --build
 
 # The same. What runs beside it by then looks at the clock, and comes first.
 fuzzed: released
-	nice -n 19 $(XTASK) fuzz
+	nice -n 19 $(SUITES) fuzz
 
 # One after the other, and none beside the tests: these look at the clock.
 compared: units
@@ -75,7 +75,7 @@ torture: built ## what takes long: 500 kills of a larder with disks, each byte c
 	PROPTEST_CASES=20000 cargo test --workspace --locked --lib
 	$(XTASK) need torture
 	cargo test --workspace --locked --test proofs process::tls_peers::testssl -- --ignored --nocapture
-	$(XTASK) fuzz --seconds $(SECONDS) --kept
+	$(SUITES) fuzz --seconds $(SECONDS) --kept
 
 check: built ## format, lints, docs, layers, words, sentences, promises, vendored modules, scripts of the dashboard, pages, licences
 	$(XTASK) need check
@@ -109,7 +109,7 @@ reference: built ## rewrite the generated pages in docs/reference
 	$(SUITES) reference --write
 
 fuzz-smoke: built ## every fuzz target for 5 s
-	$(XTASK) fuzz
+	$(SUITES) fuzz
 
 h2spec: built ## HTTP/2 conformance against the committed list of failures; WRITE=1 commits the run
 	$(SUITES) h2spec $(if $(WRITE),--write)

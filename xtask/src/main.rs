@@ -8,7 +8,6 @@
 
 mod calls;
 mod circles;
-mod fuzz;
 mod layers;
 mod libraries;
 mod modules;
@@ -26,7 +25,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use fuzz::Drawing;
 
 /// The workspace's checks; each is behind a make target.
 #[derive(Parser)]
@@ -68,28 +66,13 @@ enum Task {
     },
     /// Makes sure that a target's tools are there: installs them, or names what is missing
     Need {
-        /// check, quick, audit, readme or fuzz
+        /// check, quick, audit, readme, units or torture
         target: String,
     },
     /// `cargo deny check advisories`, or the reason why the database could not be fetched
     Audit,
     /// Format, structure, words, and lints and tests of the crates that have changed since the last commit
     Quick,
-    /// Every fuzz target for a while
-    Fuzz {
-        /// Seconds for each target
-        #[arg(long, default_value_t = 5)]
-        seconds: u32,
-        /// Draw anew, and begin with what earlier such runs have kept below fuzz/kept
-        #[arg(long)]
-        kept: bool,
-        /// One target alone
-        #[arg(long)]
-        only: Option<String>,
-        /// Only build them, for a run that follows
-        #[arg(long, conflicts_with_all = ["seconds", "kept", "only"])]
-        build: bool,
-    },
 }
 
 fn main() -> ExitCode {
@@ -114,11 +97,6 @@ fn main() -> ExitCode {
         Task::Need { target } => tools::need(&root, &target),
         Task::Audit => tools::audit(&root),
         Task::Quick => tools::need(&root, "quick").and_then(|()| quick::run(&root)),
-        Task::Fuzz { build: true, .. } => fuzz::build_all(&root),
-        Task::Fuzz { seconds, kept, only, .. } => {
-            let drawing = if kept { Drawing::Kept } else { Drawing::Fixed };
-            fuzz::run(&root, only.as_deref(), seconds, drawing)
-        }
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

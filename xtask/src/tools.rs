@@ -44,8 +44,6 @@ const TOOLS: &[Tool] = &[
     Tool { program: "ui-lints", from: From::Npm("tests/ui"), targets: &["check"] },
     Tool { program: "axe", from: From::Npm("tests/axe"), targets: &["units"] },
     Tool { program: "curl", from: From::Apt("curl"), targets: &["readme"] },
-    // libFuzzer is C++.
-    Tool { program: "c++", from: From::Apt("g++"), targets: &["fuzz"] },
 ];
 
 /// Longest fetch of the advisory database.

@@ -350,7 +350,7 @@ mod tests {
             applied.name(announced, EntryId(id), is_told);
             applied.end(announced);
         };
-        // Told, and lost with its log before it was read: the next log has it again.
+        // Read by others, and lost with its log before it was read: the next log has it again.
         purge(&mut applied, 1, true);
         applied.place(EntryId(1), at(1));
         applied.displace(EntryId(1));

@@ -13,7 +13,7 @@ use crate::fleet::{Entry, Membership, OwnPurge, Placing, read};
 
 /// What an unsafe request has invalidated, as it was when the fleet was told.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct Propagated {
     /// The last invalidation when it was announced.
     pub(crate) announced: u64,
     /// The last one when it was told.
@@ -29,7 +29,7 @@ type LastNumber = dyn Fn() -> u64 + Send + Sync;
 pub(crate) struct FleetOfOne {
     last: Arc<LastNumber>,
     pub(crate) has_lease: Arc<AtomicBool>,
-    pub(crate) told: Arc<Mutex<Vec<Told>>>,
+    pub(crate) told: Arc<Mutex<Vec<Propagated>>>,
 }
 
 struct Announced {
@@ -72,7 +72,7 @@ impl OwnPurge for Announced {
 
     fn tell(&self, what: Arc<[u8]>) -> Option<Placing> {
         let Entry::Invalidation(predicates) = read(&what) else { panic!("{what:?}") };
-        self.by.told.lock().push(Told { announced: self.number, last: (self.by.last)(), predicates });
+        self.by.told.lock().push(Propagated { announced: self.number, last: (self.by.last)(), predicates });
         None
     }
 }

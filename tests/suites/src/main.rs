@@ -1,12 +1,13 @@
 //! What larder does and declares, beside what is committed of it.
 //!
 //! In: the checkout it was built in, and larder as the build left it. Out: a verdict on standard output and an exit
-//! code; 0 means that everything is as committed. Each suite can write what it found in place of what is committed.
+//! code; 0 means that everything is as committed. A suite that compares can write what it found in place of what is committed.
 #![allow(clippy::disallowed_macros, reason = "a tool may panic where nobody reads what it prints")]
 
 mod conformance;
 mod dialects;
 mod differences;
+mod fuzz;
 mod h2spec;
 mod instructions;
 mod pages;
@@ -18,6 +19,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use conformance::Purpose;
+use fuzz::Drawing;
 
 /// What larder does and declares, beside what is committed of it; each suite is behind a make target.
 #[derive(Parser)]
@@ -50,6 +52,21 @@ enum Suite {
         #[arg(long)]
         write: bool,
     },
+    /// Every fuzz target for a while
+    Fuzz {
+        /// Seconds for each target
+        #[arg(long, default_value_t = 5)]
+        seconds: u32,
+        /// Draw anew, and begin with what earlier such runs have kept below fuzz/kept
+        #[arg(long)]
+        kept: bool,
+        /// One target alone
+        #[arg(long)]
+        only: Option<String>,
+        /// Only build them, for a run that follows
+        #[arg(long, conflicts_with_all = ["seconds", "kept", "only"])]
+        build: bool,
+    },
     /// Instructions per request, counted by callgrind, against the committed figures
     Instructions {
         /// Rewrite the figures from this run
@@ -81,6 +98,11 @@ fn main() -> ExitCode {
         Suite::Conformance { write: true, .. } => conformance::run(&root, Purpose::Write),
         Suite::Conformance { .. } => conformance::run(&root, Purpose::Compare),
         Suite::Dialects { write } => dialects::run(&root, write),
+        Suite::Fuzz { build: true, .. } => fuzz::build_all(&root),
+        Suite::Fuzz { seconds, kept, only, .. } => {
+            let drawing = if kept { Drawing::Kept } else { Drawing::Fixed };
+            fuzz::run(&root, only.as_deref(), seconds, drawing)
+        }
         Suite::Instructions { write } => instructions::run(&root, write),
         Suite::Pages { write } => pages::run(&root, write),
         Suite::Reference { write } => reference::run(&root, write),

@@ -47,7 +47,7 @@ const HITS: Pace = Pace { shift_min: 6, burst: 128, is_prompt: false };
 const OTHERS: Pace = Pace { shift_min: 0, burst: 160, is_prompt: true };
 const EVERY: Pace = Pace { shift_min: 0, burst: EVERY_BURST, is_prompt: true };
 /// While all is asked for, so many exchanges between two drains have a sample of their own.
-pub(super) const EVERY_BURST: u32 = 208;
+pub(super) const EVERY_BURST: u32 = 264;
 
 /// Samples per second and worker of what is no hit.
 const OTHERS_PER_SECOND: u32 = 1000;

@@ -130,8 +130,8 @@ impl Tap {
         }
     }
 
-    /// The thread that drains, which parks in between. While every exchange is asked for, a worker wakes it as soon as its buffer is a fifth
-    /// full. The first that says so stays it.
+    /// The thread that drains, which parks in between. While every exchange is asked for, a worker wakes it as soon as its buffer is a
+    /// quarter full. The first that says so stays it.
     pub fn drained_here(&self) {
         let _ = self.drained_by.set(std::thread::current());
     }

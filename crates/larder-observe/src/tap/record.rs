@@ -151,15 +151,15 @@ struct Record {
 /// Two buffers of a worker have 256 KiB together.
 pub(super) const BUFFER_BYTES: usize = 128 * 1024;
 /// So many samples have room; their texts then have some 200 bytes each.
-pub(super) const RECORDS_MAX: usize = 320;
+pub(super) const RECORDS_MAX: usize = 352;
 pub(super) const TEXT_BYTES_MAX: usize = BUFFER_BYTES - RECORDS_MAX * size_of::<Record>();
 const _: () = assert!(TEXT_BYTES_MAX >= RECORDS_MAX * 192);
 
 /// With so many samples, or so many bytes of texts, a drain is due. It may have to wait for a processor: where twice as many come
 /// meanwhile, they have room and are not yet thinned out.
-pub(super) const RECORDS_DUE: usize = RECORDS_MAX / 5;
+pub(super) const RECORDS_DUE: usize = RECORDS_MAX / 4;
 const _: () = assert!(EVERY_BURST as usize >= 3 * RECORDS_DUE);
-pub(super) const TEXT_BYTES_DUE: usize = TEXT_BYTES_MAX / 5;
+pub(super) const TEXT_BYTES_DUE: usize = TEXT_BYTES_MAX / 4;
 
 /// Samples that wait for the drain.
 #[derive(Debug)]

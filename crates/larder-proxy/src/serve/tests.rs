@@ -16,7 +16,7 @@ use larder_store::{MemoryStoreSettings, Store};
 use larder_testkit::origin::{Answer, Origin, Seen};
 
 use super::*;
-use crate::fleet_of_one::{FleetOfOne, Told};
+use crate::fleet_of_one::{FleetOfOne, Propagated};
 use crate::settings::{Access, AccessRules, Secret, SiteSettings};
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -102,7 +102,7 @@ pub(super) fn page(_: &Seen, _: &AtomicBool) -> Answer {
 
 /// What the fleet was told since it was asked last: the URL of each entry.
 fn told(fixture: &Fixture) -> Vec<String> {
-    let url = |told: Told| {
+    let url = |told: Propagated| {
         // Where the entry is read back before that, a fetch from before it counts as later.
         assert!(told.last > told.announced, "it is in force first: {told:?}");
         match &told.predicates[..] {

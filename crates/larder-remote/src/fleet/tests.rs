@@ -17,10 +17,10 @@ use crate::{Address, SystemNames};
 const PATIENCE: Duration = Duration::from_secs(20);
 const LEASE: Duration = Duration::from_secs(3);
 
-type Told = Arc<Mutex<Vec<Effect<Purge>>>>;
+type Effects = Arc<Mutex<Vec<Effect<Purge>>>>;
 
 /// Keeps what it is told, as soon as it may.
-struct Notes(Told, Arc<Semaphore>);
+struct Notes(Effects, Arc<Semaphore>);
 
 impl Carrier for Notes {
     async fn carry_out(&mut self, effect: &Effect<Purge>) -> u64 {
@@ -38,7 +38,7 @@ impl Carrier for Notes {
 /// A member, and what it was told to do.
 struct Sample {
     fleet: Fleet,
-    told: Told,
+    told: Effects,
     /// Nothing is carried out while there is none.
     may: Arc<Semaphore>,
 }
@@ -64,7 +64,7 @@ impl Sample {
             prefix: "larder".into(),
             shares_responses: true,
         };
-        let told = Told::default();
+        let told = Effects::default();
         let may = Arc::new(Semaphore::new(1));
         let carrier = Notes(Arc::clone(&told), Arc::clone(&may));
         let fleet = Fleet::start(settings, Arc::new(SystemNames), Diagnostics::silent(), carrier).unwrap();

@@ -22,7 +22,7 @@ use super::reach::{LoginSettings, Reach};
 use super::round;
 use super::scan::{Lists, Scanner};
 use super::slot::{SLOTS, slot_of};
-use super::slot_map::{SlotMap, Told, Voters, told};
+use super::slot_map::{SlotMap, SlotRanges, Voters, told};
 use crate::address::Address;
 use crate::clock;
 
@@ -284,13 +284,13 @@ impl Cluster {
     }
 
     /// The vote is counted beside the lock: requests look up nodes meanwhile.
-    fn take(&self, answers: Vec<Told>, said: (usize, Voters), now: Duration) {
+    fn take(&self, answers: Vec<SlotRanges>, said: (usize, Voters), now: Duration) {
         let Some(ballot) = self.map.write().ballot(&answers, said, now) else { return };
         let elected = ballot.count(&answers);
         self.map.write().take(elected, answers, said, now);
     }
 
-    async fn ask_all(&self, asked: &[Address], links: &mut Vec<NodeLink>) -> Vec<Told> {
+    async fn ask_all(&self, asked: &[Address], links: &mut Vec<NodeLink>) -> Vec<SlotRanges> {
         links.retain(|(address, _)| asked.contains(address));
         for address in asked {
             if !links.iter().any(|(known, _)| known == address) {
@@ -308,7 +308,7 @@ impl Cluster {
     }
 
     /// What one node says. Its connection stays open as long as it answers.
-    async fn ask(&self, address: &Address, link: &mut Option<LoggedIn>) -> Result<Told, String> {
+    async fn ask(&self, address: &Address, link: &mut Option<LoggedIn>) -> Result<SlotRanges, String> {
         let scanner = || Scanner::with_lists(NAME_MAX, LISTS);
         let mut question = cmd("CLUSTER");
         question.arg("SLOTS");

@@ -19,7 +19,7 @@ pub(crate) const NODES_MAX: usize = 250;
 const UNUSED_MIN: Duration = Duration::from_secs(300);
 
 /// Who has each slot, in the words of one node: stretches, with their ends.
-pub(super) type Told = Vec<(Slot, Slot, Address)>;
+pub(super) type SlotRanges = Vec<(Slot, Slot, Address)>;
 
 /// Whose answers are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(super) struct SlotMap {
     /// Nodes that have answered in it, and those that were asked.
     answered: (usize, usize),
     /// What was said in it. `None` after a slot has moved.
-    last: Option<Vec<Told>>,
+    last: Option<Vec<SlotRanges>>,
     /// How often a slot that had an owner has got another one.
     changes: u64,
 }
@@ -156,7 +156,7 @@ impl SlotMap {
     /// Gives numbers to new nodes that more than half of so many name. `None` where nothing is other than in the last round.
     pub(super) fn ballot<'a>(
         &mut self,
-        answers: &'a [Told],
+        answers: &'a [SlotRanges],
         (of, voters): (usize, Voters),
         now: Duration,
     ) -> Option<Ballot<'a>> {
@@ -196,7 +196,7 @@ impl SlotMap {
     pub(super) fn take(
         &mut self,
         elected: Owners,
-        answers: Vec<Told>,
+        answers: Vec<SlotRanges>,
         (_, voters): (usize, Voters),
         now: Duration,
     ) {
@@ -224,7 +224,7 @@ pub(super) struct Ballot<'a> {
 
 impl Ballot<'_> {
     /// The node of each slot that enough say.
-    pub(super) fn count(&self, answers: &[Told]) -> Owners {
+    pub(super) fn count(&self, answers: &[SlotRanges]) -> Owners {
         let mut candidates: Vec<u8> = self.numbers.values().flatten().copied().collect();
         candidates.sort_unstable();
         let width = candidates.len();
@@ -249,7 +249,7 @@ impl Ballot<'_> {
 }
 
 /// The answer to `CLUSTER SLOTS`: each stretch with its master first. An empty host stands for the one that was asked.
-pub(super) fn told(reply: &Value, asked: &Address) -> Option<Told> {
+pub(super) fn told(reply: &Value, asked: &Address) -> Option<SlotRanges> {
     let Value::Array(stretches) = reply else { return None };
     let slot = |value: &Value| match value {
         Value::Int(slot) => Slot::try_from(*slot).ok().filter(|slot| usize::from(*slot) < SLOTS),
@@ -299,7 +299,7 @@ pub(crate) fn read_slots(bytes: &[u8]) -> Option<usize> {
 
 /// A whole vote.
 #[cfg(any(test, feature = "fuzzing"))]
-fn hold(map: &mut SlotMap, answers: Vec<Told>, said: (usize, Voters)) {
+fn hold(map: &mut SlotMap, answers: Vec<SlotRanges>, said: (usize, Voters)) {
     if let Some(ballot) = map.ballot(&answers, said, Duration::ZERO) {
         let elected = ballot.count(&answers);
         map.take(elected, answers, said, Duration::ZERO);
@@ -322,7 +322,7 @@ mod tests {
         }
     }
 
-    fn halves(first: u16, second: u16) -> Told {
+    fn halves(first: u16, second: u16) -> SlotRanges {
         vec![(0, 8191, at(first)), (8192, 16_383, at(second))]
     }
 

@@ -110,10 +110,10 @@ fn every_bound_is_told() {
     world.drain_after(Duration::ZERO);
     let sample = world.watch.requests(None, 1)[0].bytes();
     let expected = format!(
-        "larder_live_samples_total 321\n\
-         larder_live_dropped_total{{why=\"full\"}} 80\n\
+        "larder_live_samples_total 353\n\
+         larder_live_dropped_total{{why=\"full\"}} 48\n\
          larder_live_dropped_total{{why=\"held\"}} 0\n\
-         larder_live_skipped_total 220\n\
+         larder_live_skipped_total 252\n\
          larder_live_subscribers 1\n\
          larder_live_turned_away_total{{why=\"full\"}} 0\n\
          larder_live_turned_away_total{{why=\"slow\"}} 0\n\
@@ -122,7 +122,7 @@ fn every_bound_is_told() {
          larder_live_series_folded 0\n\
          larder_live_history_bytes 0\n\
          larder_live_waiting_bytes {}\n",
-        321 * sample,
+        353 * sample,
         100 * sample,
     );
     let exposed = world.exposed();

@@ -45,7 +45,7 @@ pub(super) enum TopAsk {
 
 /// An answer.
 #[derive(Debug)]
-pub(super) enum TopTold {
+pub(super) enum TopAnswer {
     Stats(Value),
     About(Value),
     Series(TopWindow, Value),
@@ -100,36 +100,36 @@ impl TopAsk {
     }
 
     /// Asks it.
-    pub(super) async fn ask(self, larder: RunningLarder) -> TopTold {
+    pub(super) async fn ask(self, larder: RunningLarder) -> TopAnswer {
         match self.told(&larder).await {
             Ok(told) => told,
             Err(error @ (AdminClientError::TokenWanted(_) | AdminClientError::TokenWrong(_))) => {
-                TopTold::Refused(error)
+                TopAnswer::Refused(error)
             }
-            Err(AdminClientError::NoLarder(_, _, StatusCode::NOT_FOUND)) => TopTold::Absent(self),
-            Err(error) => TopTold::Failed(self, chain(&error)),
+            Err(AdminClientError::NoLarder(_, _, StatusCode::NOT_FOUND)) => TopAnswer::Absent(self),
+            Err(error) => TopAnswer::Failed(self, chain(&error)),
         }
     }
 
-    async fn told(&self, larder: &RunningLarder) -> Result<TopTold, AdminClientError> {
+    async fn told(&self, larder: &RunningLarder) -> Result<TopAnswer, AdminClientError> {
         let target = self.target();
         let value = || larder.ask_for::<Value>(Method::GET, &target, WHAT);
         Ok(match self {
-            Self::Stats => TopTold::Stats(value().await?),
-            Self::About => TopTold::About(value().await?),
-            Self::Series(window) => TopTold::Series(*window, value().await?),
-            Self::Before(_) => TopTold::Before(value().await?),
-            Self::Events => TopTold::Events(value().await?),
-            Self::Urls { of, filter } => TopTold::Urls(of, filter.clone(), value().await?),
+            Self::Stats => TopAnswer::Stats(value().await?),
+            Self::About => TopAnswer::About(value().await?),
+            Self::Series(window) => TopAnswer::Series(*window, value().await?),
+            Self::Before(_) => TopAnswer::Before(value().await?),
+            Self::Events => TopAnswer::Events(value().await?),
+            Self::Urls { of, filter } => TopAnswer::Urls(of, filter.clone(), value().await?),
             Self::Explain { url, width } => {
                 let explanation: Explanation = larder.ask_for(Method::GET, &target, "explains").await?;
-                TopTold::Explained(url.clone(), explained(&explanation, *width))
+                TopAnswer::Explained(url.clone(), explained(&explanation, *width))
             }
             Self::Count(url) => {
                 let object = larder.ask_for::<Object>(Method::GET, &target, "shows what it has stored").await;
-                TopTold::Counted(url.clone(), counted(object)?)
+                TopAnswer::Counted(url.clone(), counted(object)?)
             }
-            Self::Purge(_) => TopTold::Purged(
+            Self::Purge(_) => TopAnswer::Purged(
                 larder.ask_for(Method::DELETE, &target, "takes out what it has stored").await?,
             ),
         })

@@ -56,7 +56,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::cli::top::asks::TopTold;
+    use crate::cli::top::asks::TopAnswer;
     use crate::cli::top::state::TopFed;
     use crate::cli::top::times::kind;
 
@@ -76,8 +76,8 @@ mod tests {
         assert_eq!(parts(&view.due()), ["/api/v1/about", "/stats", "/api/v1/series", "/api/v1/events"]);
         view.now += 50.0;
         assert!(view.due().is_empty(), "answers are under way");
-        view.feed(TopFed::Told(TopTold::Stats(json!({}))));
-        view.feed(TopFed::Told(TopTold::Events(json!({}))));
+        view.feed(TopFed::Answer(TopAnswer::Stats(json!({}))));
+        view.feed(TopFed::Answer(TopAnswer::Events(json!({}))));
         view.now += STATS_SECONDS - 0.1;
         assert!(view.due().is_empty());
         view.now += 0.1;
@@ -95,7 +95,7 @@ mod tests {
         view.tab = TopTab::Urls;
         let urls = TopAsk::Urls { of: "urls", filter: String::new() };
         for absent in [TopAsk::About, urls] {
-            view.feed(TopFed::Told(TopTold::Absent(absent)));
+            view.feed(TopFed::Answer(TopAnswer::Absent(absent)));
         }
         view.now += 1e6;
         let due = view.due();

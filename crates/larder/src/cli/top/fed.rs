@@ -6,7 +6,7 @@
 use larder_proxy::objects::Purged;
 use serde_json::Value;
 
-use super::asks::{TopAsk, TopTold};
+use super::asks::{TopAnswer, TopAsk};
 use super::figures::{FigureValues, TickFigures, numbers};
 use super::history::PointHistory;
 use super::request::{TopEvent, TopRequest, TopUrl};
@@ -45,7 +45,7 @@ impl TopView {
                 self.filters.remove(&TopTab::Requests.place());
             }
             TopFed::Block(block) => self.block(&block),
-            TopFed::Told(told) => self.told(told),
+            TopFed::Answer(told) => self.told(told),
         }
     }
 
@@ -101,9 +101,9 @@ impl TopView {
         }
     }
 
-    fn told(&mut self, told: TopTold) {
+    fn told(&mut self, told: TopAnswer) {
         match told {
-            TopTold::Absent(ask) => {
+            TopAnswer::Absent(ask) => {
                 self.times.answered(&ask, self.now);
                 self.absent.insert(ask.part());
                 self.failed(
@@ -111,48 +111,48 @@ impl TopView {
                     format!("this larder has no {}: it is older than this command", ask.part()),
                 );
             }
-            TopTold::Failed(ask, why) => {
+            TopAnswer::Failed(ask, why) => {
                 self.times.answered(&ask, self.now);
                 self.failed(&ask, why);
             }
-            TopTold::Refused(error) => self.said = Some(error.to_string()),
-            TopTold::Stats(stats) => {
+            TopAnswer::Refused(error) => self.said = Some(error.to_string()),
+            TopAnswer::Stats(stats) => {
                 self.times.answered(&TopAsk::Stats, self.now);
                 if !self.is_stopped {
                     self.take_stats(stats);
                 }
             }
-            TopTold::About(about) => {
+            TopAnswer::About(about) => {
                 self.times.answered(&TopAsk::About, self.now);
                 self.about = about;
             }
-            TopTold::Series(window, answer) => {
+            TopAnswer::Series(window, answer) => {
                 self.times.answered(&TopAsk::Series(window), self.now);
                 if window == self.window && !self.is_stopped {
                     self.history.get_or_insert_with(|| PointHistory::new(window)).fill(&answer);
                 }
             }
-            TopTold::Before(answer) => {
+            TopAnswer::Before(answer) => {
                 self.times.answered(&TopAsk::Before(""), self.now);
                 if let Some(values) = answer.get("values").filter(|_| !self.is_stopped) {
                     self.before.get_or_insert_default().extend(last_points(values));
                 }
             }
-            TopTold::Events(answer) => {
+            TopAnswer::Events(answer) => {
                 self.times.answered(&TopAsk::Events, self.now);
                 let events = answer.get("events").and_then(Value::as_array);
                 let events = events.into_iter().flatten().filter_map(TopEvent::read);
                 self.events = events.take(EVENTS_MAX).collect();
             }
-            TopTold::Urls(of, filter, answer) => {
+            TopAnswer::Urls(of, filter, answer) => {
                 self.times.answered(&TopAsk::Urls { of, filter: String::new() }, self.now);
                 if of == self.url_list() && filter == self.url_filter() && !self.is_stopped {
                     self.urls = answer;
                 }
             }
-            TopTold::Explained(url, text) => self.explained(&url, text),
-            TopTold::Counted(url, responses) => self.count(&url, responses),
-            TopTold::Purged(purged) => self.purged(&purged),
+            TopAnswer::Explained(url, text) => self.explained(&url, text),
+            TopAnswer::Counted(url, responses) => self.count(&url, responses),
+            TopAnswer::Purged(purged) => self.purged(&purged),
         }
     }
 

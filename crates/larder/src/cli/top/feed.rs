@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::StatusCode;
 use tokio::sync::{mpsc, watch};
 
-use super::asks::TopTold;
+use super::asks::TopAnswer;
 use super::state::TopFed;
 use crate::cli::admin::{AdminClientError, RunningLarder};
 use crate::cli::log::view::{LiveConnection, Lost, passes};
@@ -99,7 +99,7 @@ async fn refused(
     let (said, follow) = match error {
         error if passes(&error) => (TopFed::Lost(chain(&error)), Follow::Wait),
         AdminClientError::TokenWanted(_) | AdminClientError::TokenWrong(_) => {
-            (TopFed::Told(TopTold::Refused(error)), Follow::End)
+            (TopFed::Answer(TopAnswer::Refused(error)), Follow::End)
         }
         AdminClientError::NoLarder(_, _, StatusCode::NOT_FOUND) => (TopFed::Absent, Follow::End),
         AdminClientError::Refused(StatusCode::BAD_REQUEST, why) => {

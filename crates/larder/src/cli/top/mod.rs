@@ -36,7 +36,7 @@ use super::admin::{AdminArguments, RunningLarder, run};
 use super::ended::Ended;
 use super::exit;
 use super::output::say;
-use asks::{TopAsk, TopTold};
+use asks::{TopAnswer, TopAsk};
 use feed::keep_fed;
 use keys::{TopAction, action};
 use screen::ScreenLook;
@@ -147,7 +147,7 @@ async fn drawn(
             }
             Some(came) = fed.recv() => {
                 view.now = now();
-                if let TopFed::Told(TopTold::Refused(error)) = came {
+                if let TopFed::Answer(TopAnswer::Refused(error)) = came {
                     return Err(error.into());
                 }
                 view.feed(came);
@@ -175,7 +175,7 @@ async fn drawn(
         asks.extend(view.due());
         for ask in asks {
             let (larder, feed) = (larder.clone(), feed.clone());
-            tasks.spawn(async move { drop(feed.send(TopFed::Told(ask.ask(larder).await)).await) });
+            tasks.spawn(async move { drop(feed.send(TopFed::Answer(ask.ask(larder).await)).await) });
         }
         let stream = view.stream();
         wanted.send_if_modified(|wanted| {

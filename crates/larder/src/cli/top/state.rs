@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::Value;
 
-use super::asks::TopTold;
+use super::asks::TopAnswer;
 use super::choice::RowChoice;
 use super::figures::{FigureValues, RecentFigures};
 use super::history::{PointHistory, TopWindow};
@@ -60,7 +60,7 @@ pub(super) enum TopFed {
     Absent,
     /// It refuses the filter.
     Refused(String),
-    Told(TopTold),
+    Answer(TopAnswer),
 }
 
 /// All of it.

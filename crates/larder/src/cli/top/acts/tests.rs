@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::cli::log::stream::StreamBlock;
-use crate::cli::top::asks::TopTold;
+use crate::cli::top::asks::TopAnswer;
 use crate::cli::top::state::TopFed;
 
 fn view() -> TopView {
@@ -27,9 +27,9 @@ fn a_purge_needs_the_number_and_the_word() {
     assert_eq!(view.act(TopAction::Purge), Some(TopAsk::Count("http://a/x".to_owned())));
     assert_eq!(view.act(TopAction::Confirm), None, "the number is not known yet");
     assert_eq!(view.focus(), KeyFocus::Question);
-    view.feed(TopFed::Told(TopTold::Counted("http://a/other".to_owned(), 9)));
+    view.feed(TopFed::Answer(TopAnswer::Counted("http://a/other".to_owned(), 9)));
     assert_eq!(view.act(TopAction::Confirm), None, "that was another URL");
-    view.feed(TopFed::Told(TopTold::Counted("http://a/x".to_owned(), 2)));
+    view.feed(TopFed::Answer(TopAnswer::Counted("http://a/x".to_owned(), 2)));
     // What comes meanwhile changes nothing about which URL it is.
     request(&mut view, "/y");
     assert_eq!(view.act(TopAction::Confirm), Some(TopAsk::Purge("http://a/x".to_owned())));
@@ -53,7 +53,7 @@ fn nothing_stored_is_said_and_asks_no_question() {
     let mut view = view();
     request(&mut view, "/x");
     view.act(TopAction::Purge);
-    view.feed(TopFed::Told(TopTold::Counted("http://a/x".to_owned(), 0)));
+    view.feed(TopFed::Answer(TopAnswer::Counted("http://a/x".to_owned(), 0)));
     assert_eq!(
         (view.focus(), view.said.as_deref()),
         (KeyFocus::List, Some("nothing is stored under http://a/x"))

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::cli::log::stream::StreamBlock;
-use crate::cli::top::asks::{TopAsk, TopTold};
+use crate::cli::top::asks::{TopAnswer, TopAsk};
 use crate::cli::top::keys::TopAction;
 use crate::cli::top::request::TopUrl;
 use crate::cli::top::state::{TopFed, TopPane};
@@ -87,10 +87,10 @@ fn view() -> TopView {
     view.now = NOW;
     let mut later = stats();
     later["origins"][0]["servers"][0]["requests"] = 275.into();
-    view.feed(TopFed::Told(TopTold::Stats(later)));
+    view.feed(TopFed::Answer(TopAnswer::Stats(later)));
     let rising: Vec<_> = (0..120).collect();
     let gap: Vec<_> = (0..120).map(|at| if at < 60 { Value::Null } else { json!(0.01) }).collect();
-    view.feed(TopFed::Told(TopTold::Series(
+    view.feed(TopFed::Answer(TopAnswer::Series(
         view.window,
         json!({"at": NOW - 1.0, "step": 5, "values": {"requests": rising, "latency:all:p99": gap, "result.asked": []}}),
     )));
@@ -110,7 +110,7 @@ fn view() -> TopView {
         "event",
         &json!({"at": NOW - 300.0, "kind": "reload", "subject": "larder.toml", "text": "2 sites"}),
     ));
-    view.feed(TopFed::Told(TopTold::Urls(
+    view.feed(TopFed::Answer(TopAnswer::Urls(
         "urls",
         String::new(),
         json!({"rows": [
@@ -118,7 +118,7 @@ fn view() -> TopView {
             {"key": ["http://shop.example/img/tower.jpg"], "rate": 3, "error": 0, "last": NOW - 200.0},
         ]}),
     )));
-    view.feed(TopFed::Told(TopTold::About(json!({"words": {"not_stored": [
+    view.feed(TopFed::Answer(TopAnswer::About(json!({"words": {"not_stored": [
         {"word": "set-cookie", "sentence": "The response sets a cookie.", "helps": "Let the app set it elsewhere."},
     ]}}))));
     view.tab = TopTab::Overview;
@@ -174,11 +174,11 @@ fn figures_of_an_hour_ago_stand_beside_and_unknown_ones_are_no_zeros() {
         assert!(drawn.contains("1 h AGO"), "{drawn}");
     }
     let unknown = json!({"values": {"requests": [null], "result.asked": [null], "result.disk": [3]}});
-    view.feed(TopFed::Told(TopTold::Before(unknown)));
+    view.feed(TopFed::Answer(TopAnswer::Before(unknown)));
     view.tab = TopTab::Overview;
     assert!(drawn(&mut view, 80, 24).contains(" disk        71.0   5.7        - "));
     let then = json!({"values": {"requests": [100], "result.asked": [20], "result.disk": [null], "origin:app:requests": [55.5]}});
-    view.feed(TopFed::Told(TopTold::Before(then)));
+    view.feed(TopFed::Answer(TopAnswer::Before(then)));
     view.tab = TopTab::Overview;
     assert!(drawn(&mut view, 80, 24).contains("97.0 % (80.0 an hour ago)"));
     view.tab = TopTab::Origins;
@@ -194,12 +194,12 @@ fn panes_lie_over_the_tab() {
     view.act(TopAction::Close);
     view.act(TopAction::Purge);
     assert!(drawn(&mut view, 80, 24).contains("counting what would go"));
-    view.feed(TopFed::Told(TopTold::Counted("http://shop.example/blog/a".to_owned(), 2)));
+    view.feed(TopFed::Answer(TopAnswer::Counted("http://shop.example/blog/a".to_owned(), 2)));
     check(&mut view, (80, 24), "question");
     view.act(TopAction::Close);
     view.act(TopAction::Explain);
     let url = TopUrl::told("GET", "http://shop.example/blog/a");
-    view.feed(TopFed::Told(TopTold::Explained(url, "1  Site and rule\n   site  shop\n".to_owned())));
+    view.feed(TopFed::Answer(TopAnswer::Explained(url, "1  Site and rule\n   site  shop\n".to_owned())));
     let explained = drawn(&mut view, 80, 24);
     assert!(
         explained.contains("\u{2502} 1  Site and rule ") && explained.contains("Esc closes"),
@@ -226,7 +226,7 @@ fn an_outage_is_told_with_the_age_of_the_figures_and_an_older_larder_with_what_i
     assert!(drawn_first.contains("1/2 up"), "the rest is there: {drawn_first}");
     view.tab = TopTab::Urls;
     let urls = TopAsk::Urls { of: "urls", filter: String::new() };
-    view.feed(TopFed::Told(TopTold::Absent(urls)));
+    view.feed(TopFed::Answer(TopAnswer::Absent(urls)));
     assert!(drawn(&mut view, 80, 24).contains("this larder has no /api/v1/top"));
     view.act(TopAction::Help);
     assert!(drawn(&mut view, 80, 24).contains("This larder is older: no /api/v1/top."));

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{NOW, block, lines};
-use crate::cli::top::asks::TopTold;
+use crate::cli::top::asks::TopAnswer;
 use crate::cli::top::request::TopUrl;
 use crate::cli::top::screen::{TopTab, look};
 use crate::cli::top::state::{TopFed, TopPane, TopView};
@@ -40,9 +40,9 @@ fn hostile() -> TopView {
     }
     view.feed(block("event", &json!({"at": NOW, "kind": long, "subject": long, "text": long})));
     let rows = json!({"rows": [{"key": [long, format!("http://{long}")], "rate": 1e300, "error": -1e300, "last": -1e300}]});
-    view.feed(TopFed::Told(TopTold::Urls("urls", String::new(), rows)));
+    view.feed(TopFed::Answer(TopAnswer::Urls("urls", String::new(), rows)));
     let words = json!([{"word": "x", "sentence": long}]);
-    view.feed(TopFed::Told(TopTold::About(
+    view.feed(TopFed::Answer(TopAnswer::About(
         json!({"words": {"reason": words, "before": words, "not_stored": words}}),
     )));
     view.filters.insert(TopTab::Requests.place(), long.clone());

@@ -17,7 +17,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use harness::children::{output_within, run_within};
+use harness::install::{self, From, Tool};
 use parking_lot::Mutex;
+
+/// libFuzzer is C++.
+const TOOLS: &[Tool] = &[Tool { program: "c++", from: From::Apt("g++"), targets: &["fuzz"] }];
 
 /// Longest build of all targets.
 const BUILD_MAX: Duration = Duration::from_secs(1200);
@@ -53,13 +57,13 @@ impl Drawing {
 
 /// Builds every target, so that a short run that follows has nothing to build.
 pub(crate) fn build_all(root: &Path) -> Result<()> {
-    crate::tools::need(root, "fuzz")?;
+    install::ensure_for(root, "fuzz", TOOLS)?;
     build(root, Drawing::Fixed).map(drop)
 }
 
 /// Builds every target and runs each of them, or only one, for `seconds`.
 pub(crate) fn run(root: &Path, only: Option<&str>, seconds: u32, drawing: Drawing) -> Result<()> {
-    crate::tools::need(root, "fuzz")?;
+    install::ensure_for(root, "fuzz", TOOLS)?;
     let mut targets = targets(root)?;
     if let Some(only) = only {
         ensure!(targets.iter().any(|name| name == only), "`{only}` is none of {}", targets.join(", "));
