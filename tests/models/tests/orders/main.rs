@@ -1,0 +1,5 @@
+//! The models as tests: one program for all of them.
+
+mod fleet;
+mod invalidation;
+mod versions;
