@@ -132,6 +132,7 @@ impl Managed {
             issued: self.record.issued_ms.map(WallTime),
             failure: self.record.failure.as_ref().and_then(|failure| failure.wait(&settings.directory_url)),
             asked: self.asked,
+            asked_before: self.record.was_asked,
         }
     }
 
@@ -185,7 +186,7 @@ impl Managed {
         now: WallTime,
         random: u64,
     ) -> Duration {
-        self.asked = false;
+        self.record.was_asked |= std::mem::take(&mut self.asked);
         self.record.failures = self.record.failures.saturating_add(1);
         if failure.kind == FailureKind::Proof {
             self.record.failed_proofs = self.record.failed_proofs.saturating_add(1);

@@ -27,6 +27,8 @@ pub(crate) struct Record {
     /// Those of them that were failed proofs.
     pub(crate) failed_proofs: u32,
     pub(crate) failure: Option<FailureRecord>,
+    /// An operator had asked for what has failed.
+    pub(crate) was_asked: bool,
     pub(crate) suggestion: Option<SuggestionRecord>,
     /// When the authority is asked for its window again.
     pub(crate) ask_ms: u64,

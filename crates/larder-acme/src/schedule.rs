@@ -92,6 +92,8 @@ pub(crate) struct Known {
     pub failure: Option<FailureWait>,
     /// An operator wants a new one now.
     pub asked: bool,
+    /// The same, and it has failed since: it is tried again when its wait is over, although the certificate may be good for long.
+    pub asked_before: bool,
 }
 
 /// Why a certificate is asked for at its moment.
@@ -157,6 +159,9 @@ fn wanted(known: &Known, now: WallTime) -> Next {
     let Some(lifetime) = known.lifetime else {
         return Next { at: now, why: Why::Missing };
     };
+    if known.asked_before {
+        return Next { at: now, why: Why::Retry };
+    }
     if known.other_authority {
         return Next { at: now, why: Why::OtherAuthority };
     }
@@ -311,6 +316,9 @@ mod tests {
         check(&Known { failure: Some(ahead), ..Known::default() }, HOUR, Why::Retry);
         let asked = Known { failure: failure(10, MINUTE), asked: true, ..Known::default() };
         check(&asked, Duration::ZERO, Why::Asked);
+        let asked_before = Known { asked_before: true, ..later_anyway };
+        check(&asked_before, Duration::from_secs(50), Why::Retry);
+        check(&Known { failure: failure(61, MINUTE), ..asked_before }, Duration::ZERO, Why::Retry);
     }
 
     #[test]

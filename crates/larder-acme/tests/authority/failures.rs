@@ -92,6 +92,27 @@ fn an_authority_that_dies_amid_an_order_and_comes_back_without_memory() {
 }
 
 #[test]
+fn what_an_operator_asked_for_is_tried_again_and_not_forgotten_over_a_restart() {
+    let Some(mut business) = Business::open(|_| ()) else { return };
+    let larder = business.larder(&["a.example"]);
+    larder.issued("a.example");
+    business.pebble.kill();
+    assert!(larder.acme.renew_now("a.example"));
+    assert_eq!(larder.failed("a.example").1, MINUTE);
+    assert_eq!(larder.status("a.example").next.unwrap().why, Why::Retry, "its lifetime would be long enough");
+    drop(larder);
+    business.pebble.restart();
+    let larder = business.larder(&["a.example"]);
+    let status = larder.status("a.example");
+    assert_eq!((status.next.unwrap().why, status.failures), (Why::Retry, 1));
+    larder.advance(&business, MINUTE);
+    larder.issued("a.example");
+    let status = larder.status("a.example");
+    assert_ne!(status.next.unwrap().why, Why::Retry, "it is only one");
+    assert_eq!(status.failures, 0);
+}
+
+#[test]
 fn a_dead_authority_stops_no_start_and_is_not_asked_for_each_name() {
     let Some(mut business) = Business::open(|_| ()) else { return };
     let larder = business.larder(&["a.example"]);

@@ -381,7 +381,7 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
                 class: Class::Looks,
                 parameters: &[],
                 purpose: "Lists the certificates that clients are shown.",
-                answer: "JSON: `certificates`, each with `site`, `source` (`file` or `acme`), `file` (or `null`), `key` (its kind and size), `names`, `not_before`, `not_after` (seconds since 1970, 0 where there is none yet), `days_left`, and `expires_soon`, by `expiry_warning` in `[tls]`. An ordered one has `next` (seconds since 1970), and `failure` where the last order failed.",
+                answer: "JSON: `certificates`, each with `site`, `source` (`file` or `acme`), `file` (or `null`), `key` (its kind and size), `names`, `not_before`, `not_after` (seconds since 1970, 0 where there is none yet), `days_left`, and `expires_soon`, by `expiry_warning` in `[tls]`. An ordered one has `next` (seconds since 1970), and `failure` where the last order failed, `failures` times since one succeeded.",
                 errors: &[],
                 command: Some("larder certs"),
             },

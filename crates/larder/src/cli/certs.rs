@@ -94,7 +94,8 @@ fn renew(arguments: &RenewArguments) -> ExitCode {
             exit::SUCCESS,
         ),
         Ok(Renewed::Failed(why)) => {
-            (format!("{}: {}\n", printable(&arguments.name), printable(&why)), exit::FAILURE)
+            let name = printable(&arguments.name);
+            (format!("{name}: {}; it is tried again\n", printable(&why)), exit::FAILURE)
         }
         Ok(Renewed::Unknown) => {
             let name = printable(&arguments.name);
@@ -123,15 +124,16 @@ async fn renewed(arguments: &RenewArguments) -> Result<Renewed, AdminClientError
     let name = encoded(&arguments.name);
     larder.post(&format!("{CERTIFICATES}?name={name}"), RENEWAL, "{}".into(), |_| false).await?;
     let until = Instant::now() + Duration::from_secs(arguments.wait);
-    let (time_before, next_before) = before.map_or((None, None), |told| (Some(time_of(&told)), told.next));
+    let (time_before, failures_before) =
+        before.map_or((None, 0), |told| (Some(time_of(&told)), told.failures));
     while Instant::now() < until {
         sleep(LOOK_EVERY).await;
         let Some(told) = state().await? else { continue };
         if told.not_after != 0 && time_before != Some(time_of(&told)) {
             return Ok(Renewed::Until(told.not_after));
         }
-        // A failure of before stands there until this order is over, and has its next try then.
-        if let Some(why) = told.failure.filter(|_| told.next.is_some() && told.next != next_before) {
+        // A failure of before stands there until this order is over.
+        if let Some(why) = told.failure.filter(|_| told.failures != failures_before) {
             return Ok(Renewed::Failed(why));
         }
     }

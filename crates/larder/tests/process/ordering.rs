@@ -106,7 +106,15 @@ async fn a_certificate_is_ordered_served_and_kept() {
     // Without the authority, what is stored is served from the start on.
     drop(pebble);
     let path = shop.config(&authority, &format!("\"{HOST}\""));
-    let _larder = Process::run_config(&path).await;
+    let larder = Process::run_config(&path).await;
+    let admin = larder.admin.to_string();
+    // Twice: what failed before is not taken for what comes of the second.
+    for failures in ["1", "2"] {
+        let (code, said) = finished(&["certs", "renew", HOST, "--admin", &admin, "--wait", "60"]).await;
+        assert!(code == 1 && said.contains("no connection") && said.contains("it is tried again"), "{said}");
+        let (_, told) = finished(&["certs", "--json", "--admin", &admin]).await;
+        assert!(told.contains(&format!("\"failures\": {failures}\n")), "{told}");
+    }
     let mut client = shop.connect(HOST).await.unwrap();
     assert_whole(&client.exchange(&Request::new("GET", "/page", HOST)).await.unwrap(), "/page", 1000);
 }

@@ -56,6 +56,9 @@ pub(crate) struct CertificateTold {
     pub(crate) next: Option<u64>,
     /// Why the last order has failed, where none has succeeded since.
     pub(crate) failure: Option<String>,
+    /// How many have failed since the last that succeeded.
+    #[serde(default)]
+    pub(crate) failures: u32,
 }
 
 impl CertificatesTold {
@@ -93,6 +96,7 @@ impl CertificatesTold {
             expires_soon: is_expiring(known, shown.warning, now),
             next: None,
             failure: None,
+            failures: 0,
         };
         let ordered = self.ordered();
         let ordered = ordered.iter().map(|status| ordered_told(status, shown.warning, now));
@@ -166,6 +170,7 @@ fn ordered_told(status: &CertificateStatus, warning: Duration, now: WallTime) ->
             .as_ref()
             .filter(|_| status.failures > 0)
             .map(|last| last.failure.text.clone()),
+        failures: status.failures,
     }
 }
 
