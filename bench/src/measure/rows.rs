@@ -3,8 +3,10 @@
 //! In: what a row has to know, where the rest follows from its name. Out: a [`Row`] for the runner. A measurement that
 //! wants a server otherwise makes its own row, under another name where both stand in one table.
 
+use std::path::PathBuf;
+
 use super::contender::larder::{self, AccessLog};
-use super::contender::{Kit, floor, h2o, haproxy, nginx, varnish};
+use super::contender::{Kit, caddy, floor, h2o, haproxy, nginx, varnish};
 use super::runner::Row;
 
 pub(super) const FLOOR: &str = "floor";
@@ -15,6 +17,7 @@ pub(super) const NGINX_FILES: &str = "nginx files";
 pub(super) const VARNISH: &str = "Varnish";
 pub(super) const HAPROXY: &str = "HAProxy";
 pub(super) const H2O: &str = "H2O files";
+pub(super) const CADDY: &str = "Caddy files";
 
 /// The floor with this answer to everything.
 pub(super) fn of_floor<'a>(kit: &'a Kit, answer: Vec<u8>) -> Row<'a> {
@@ -55,4 +58,10 @@ pub(super) fn of_haproxy<'a>() -> Row<'a> {
 /// What the origin would answer for these targets, as files of H2O's.
 pub(super) fn of_h2o<'a>(targets: Vec<String>) -> Row<'a> {
     Row::new(H2O, move |setup| h2o::files(setup, H2O, &targets))
+}
+
+/// What the origin would answer for these targets, as files of Caddy's, where there is one.
+pub(super) fn of_caddy<'a>(program: Option<&PathBuf>, targets: Vec<String>) -> Option<Row<'a>> {
+    let program = program?.clone();
+    Some(Row::new(CADDY, move |setup| caddy::files(&program, setup, CADDY, &targets)))
 }

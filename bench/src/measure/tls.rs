@@ -5,17 +5,18 @@
 //! it agrees on with the tool by itself.
 //! Deliberately absent: handshakes (handshakes.rs), and Varnish, which has no TLS.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
 use super::contender::larder::{self, AccessLog};
-use super::contender::{Kit, Protocol};
+use super::contender::{Kit, Protocol, caddy};
 use super::drive::{Load, Request};
 use super::outcome::{Judged, Outcome};
 use super::page::{PROGRAMS, Page};
 use super::rows::{
-    H2O, HAPROXY, LARDER, NGINX, NGINX_FILES, of_h2o, of_haproxy, of_larder, of_nginx, of_nginx_files,
+    CADDY, H2O, HAPROXY, LARDER, NGINX, NGINX_FILES, of_caddy, of_h2o, of_haproxy, of_larder, of_nginx,
+    of_nginx_files,
 };
 use super::runner::{Pace, Row, Scenario, run as measure};
 use harness::browser;
@@ -39,26 +40,30 @@ const HTTP2: Load = Load::H2load { protocol: Protocol::Http2, connections: 16, s
 /// Measures, prints the tables and writes them to bench/results.
 pub(super) fn run(root: &Path) -> Result<()> {
     let kit = Kit::new(root)?;
+    let caddy = kit.caddy()?;
+    let scenario = |name, bytes| scenario(&kit, caddy.as_ref(), name, bytes);
     let mut scenarios: Vec<Scenario<'_>> =
-        SIZES.iter().map(|(size, bytes, _)| scenario(&kit, over_http1(size), *bytes)).collect();
-    scenarios.push(asked_by_a_browser(scenario(&kit, over_http1(BROWSER), 134)));
+        SIZES.iter().map(|(size, bytes, _)| scenario(over_http1(size), *bytes)).collect();
+    scenarios.push(asked_by_a_browser(scenario(over_http1(BROWSER), 134)));
     for (size, bytes) in HTTP2_SIZES {
-        scenarios.push(Scenario { load: HTTP2, ..scenario(&kit, over_http2(size), *bytes) });
+        scenarios.push(Scenario { load: HTTP2, ..scenario(over_http2(size), *bytes) });
     }
-    let browser = scenario(&kit, over_http2(BROWSER), 134);
+    let browser = scenario(over_http2(BROWSER), 134);
     scenarios.push(asked_by_a_browser(Scenario { load: HTTP2, ..browser }));
     let outcome = measure(&kit, &scenarios, Pace::USUAL)?;
-    let judged = judge(&outcome)?;
+    let peers: Vec<_> = PEERS.iter().copied().chain(caddy.as_ref().map(|_| CADDY)).collect();
+    let judged = judge(&outcome, &peers)?;
     Page {
         name: "tls",
         title: "Hits over TLS",
         how: format!(
             "One worker each, pinned to one core; `wrk -t1 -c64` over HTTP/1.1 and {} over HTTP/2 on another, each with \
              kept connections; three interleaved rounds of 3 s, medians. TLS 1.3, a certificate of ECDSA over P-256. Every answer came from the cache. \
-             larder runs bench/full.toml, everything on. \"files\" are on tmpfs. \"As a browser asks\": with the {} fields \
+             larder runs bench/full.toml, everything on. \"files\" are on tmpfs. Caddy is {}, built with this machine's Go. \"As a browser asks\": with the {} fields \
              that Chromium sends for a picture. Where the load's core is near 100 % it was the limit, and CPU per request \
              is what compares.",
             HTTP2.told(),
+            caddy::VERSION,
             browser::FIELDS.len()
         ),
         programs: PROGRAMS,
@@ -76,17 +81,18 @@ fn over_http2(what: &str) -> String {
     format!("HTTP/2, {what}")
 }
 
-fn scenario(kit: &Kit, name: String, bytes: usize) -> Scenario<'_> {
+fn scenario<'a>(kit: &'a Kit, caddy: Option<&PathBuf>, name: String, bytes: usize) -> Scenario<'a> {
     let target = format!("/page/{bytes}");
     let file = vec![target.clone()];
-    let rows = vec![
+    let mut rows = vec![
         of_larder(kit),
         Row::new(CLEAR, move |setup| larder::full(kit, setup, CLEAR, AccessLog::Off)).in_clear(),
         of_nginx(),
         of_nginx_files(file.clone()),
         of_haproxy(),
-        of_h2o(file),
+        of_h2o(file.clone()),
     ];
+    rows.extend(of_caddy(caddy, file));
     let mut scenario = Scenario::hit(name, &target, body(bytes), rows);
     scenario.request.secured = true;
     scenario
@@ -98,12 +104,12 @@ pub(super) fn asked_by_a_browser(scenario: Scenario<'_>) -> Scenario<'_> {
     Scenario { request: Request { fields, ..scenario.request }, ..scenario }
 }
 
-fn judge(outcome: &Outcome) -> Result<Vec<Judged>> {
+fn judge(outcome: &Outcome, peers: &[&'static str]) -> Result<Vec<Judged>> {
     let mut judged = Vec::new();
     for (size, _, of_nginx) in SIZES {
         let scenario = over_http1(size);
         judged.push(outcome.cpu_at_most(&scenario, LARDER, *of_nginx, NGINX)?);
-        judged.push(outcome.cpu_at_most_of_best(&scenario, LARDER, OF_BEST, PEERS)?);
+        judged.push(outcome.cpu_at_most_of_best(&scenario, LARDER, OF_BEST, peers)?);
     }
     judged.push(outcome.cpu_at_most(&over_http1("134 B"), LARDER, OF_CLEAR, CLEAR)?);
     for (size, _) in HTTP2_SIZES {

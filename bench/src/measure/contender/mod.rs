@@ -6,6 +6,7 @@
 //! scratch folder in memory: no disk takes part. No server writes an access log unless its row says so.
 //! Deliberately absent: the load, which each measurement brings.
 
+pub(crate) mod caddy;
 pub(crate) mod floor;
 pub(crate) mod h2o;
 pub(crate) mod haproxy;
@@ -25,6 +26,7 @@ use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 
 use harness::children::Server;
+use harness::go::{self, GoProgram};
 use harness::origin;
 use harness::orphans::Watched;
 use larder_testkit::certificates::{Certificates, SanType};
@@ -241,6 +243,18 @@ impl Kit {
                 params.subject_alt_names.push(SanType::IpAddress(Ipv4Addr::LOCALHOST.into()));
             })
         })
+    }
+
+    /// Caddy, which is built for it where this machine can: Debian's is of before ML-KEM.
+    pub(crate) fn caddy(&self) -> Result<Option<PathBuf>> {
+        const PACKAGE: &str = "github.com/caddyserver/caddy/v2/cmd/caddy";
+        match go::program(&self.root, "bench/caddy", PACKAGE, "caddy")? {
+            GoProgram::At(program) => Ok(Some(program)),
+            GoProgram::Unavailable(reason) => {
+                println!("without Caddy: {reason}");
+                Ok(None)
+            }
+        }
     }
 
     /// One worker that speaks HTTP/1, in this kit's folder.
