@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use super::contender::{Kit, Protocol, caddy};
+use super::contender::{Kit, Protocol, caddy, varnish};
 use super::drive::Load;
 use super::page::{PROGRAMS, Page};
-use super::rows::{of_caddy, of_h2o, of_haproxy, of_larder, of_nginx, of_nginx_files, of_varnish};
-use super::runner::{Pace, Scenario, run as measure};
+use super::rows::{VARNISH, of_caddy, of_h2o, of_haproxy, of_larder, of_nginx, of_nginx_files};
+use super::runner::{Pace, Row, Scenario, run as measure};
 use super::tls::asked_by_a_browser;
 use harness::origin::body;
 
@@ -48,7 +48,8 @@ fn scenario<'a>(kit: &'a Kit, caddy: Option<&PathBuf>, name: &str, bytes: usize)
         of_larder(kit),
         of_nginx(),
         of_nginx_files(file.clone()),
-        of_varnish(),
+        // Left to itself it asks the origin for every request with a cookie, such as a browser's.
+        Row::new(VARNISH, |setup| varnish::without_cookies(setup, VARNISH)),
         of_haproxy(),
         of_h2o(file.clone()),
     ];
