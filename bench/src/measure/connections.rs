@@ -14,7 +14,8 @@ use super::drive::Load;
 use super::hit::floor_fields;
 use super::page::{PROGRAMS, Page};
 use super::rows::{
-    LARDER, NGINX, of_floor, of_h2o, of_haproxy, of_larder, of_nginx, of_nginx_files, of_varnish,
+    LARDER, NGINX, of_floor, of_h2o, of_haproxy, of_larder, of_larder_before, of_nginx, of_nginx_files,
+    of_varnish,
 };
 use super::runner::{Pace, Scenario, run as measure};
 use harness::origin::body;
@@ -70,6 +71,7 @@ fn scenario<'a>(kit: &'a Kit, name: &str, load: Load) -> Scenario<'a> {
     if !matches!(load, Load::Ab { .. }) {
         rows.push(of_haproxy());
     }
+    rows.extend(of_larder_before(kit));
     let mut scenario = Scenario::hit(name, TARGET, body(BYTES), rows);
     scenario.load = load;
     scenario

@@ -18,8 +18,8 @@ use super::hit::floor_fields;
 use super::outcome::{Judged, Measured, Outcome};
 use super::page::{PROGRAMS, Page};
 use super::rows::{
-    H2O, HAPROXY, LARDER, NGINX, NGINX_FILES, VARNISH, of_floor, of_h2o, of_haproxy, of_larder, of_nginx,
-    of_nginx_files, of_varnish,
+    H2O, HAPROXY, LARDER, NGINX, NGINX_FILES, VARNISH, of_floor, of_h2o, of_haproxy, of_larder,
+    of_larder_before, of_nginx, of_nginx_files, of_varnish,
 };
 use super::runner::{Pace, Scenario, run as measure};
 use harness::origin::body;
@@ -87,7 +87,7 @@ fn scenario<'a>(kit: &'a Kit, name: &str, bytes: usize, rate: Option<f64>) -> Sc
     let (content, target) = (body(bytes), format!("/page/{bytes}"));
     let fixed = floor::answer("200 OK", &floor_fields(), &content);
     let file = vec![target.clone()];
-    let rows = vec![
+    let mut rows = vec![
         of_floor(kit, fixed),
         of_larder(kit),
         of_nginx(),
@@ -96,6 +96,7 @@ fn scenario<'a>(kit: &'a Kit, name: &str, bytes: usize, rate: Option<f64>) -> Sc
         of_haproxy(),
         of_h2o(file),
     ];
+    rows.extend(of_larder_before(kit));
     let mut scenario = Scenario::hit(name, &target, content, rows);
     scenario.load = Load::H2load { protocol: Protocol::Http1, connections: CONNECTIONS, streams: 1, rate };
     scenario

@@ -61,6 +61,11 @@ impl ClientPolicy {
         Self { verifier: WebPkiClientVerifier::no_client_auth(), id, ticket_id: [0; 32] }
     }
 
+    /// Whether it asks the same of clients, by what its files say.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.ticket_id == other.ticket_id
+    }
+
     /// Reads the files of one. Blocks for as long as that takes.
     ///
     /// # Errors

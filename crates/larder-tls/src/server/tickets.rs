@@ -103,6 +103,12 @@ impl TicketKeys {
         Self { counts: Arc::clone(&before.counts), ..self }
     }
 
+    /// Whether the same keys seal and open.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let (ring, other) = (self.ring.load(), other.ring.load());
+        ring.keys.iter().map(|key| key.name).eq(other.keys.iter().map(|key| key.name))
+    }
+
     /// The keys at `now`, new ones where it is time for them.
     fn at(&self, now: Instant) -> arc_swap::Guard<Arc<KeyRing>> {
         let ring = self.ring.load();

@@ -43,8 +43,27 @@ pub(crate) struct TlsDraft {
     pub(crate) files: u64,
     /// Each pair as it was read.
     pub(crate) pairs: HashMap<IdentityFiles, Identity>,
-    /// What is wrong with pairs in whose place those from before are used.
+    /// Each policy of clients as it was read.
+    pub(crate) policies: HashMap<ClientPolicyFiles, ClientPolicy>,
+    /// What is wrong with files for which what was read of them before is used.
     pub(crate) problems: Vec<Problem>,
+}
+
+impl TlsDraft {
+    /// Whether anything was read otherwise than in `before`.
+    pub(crate) fn has_news(&self, before: &Self) -> bool {
+        let is_known = |(files, identity): (&IdentityFiles, &Identity)| {
+            before.pairs.get(files).is_some_and(|before| before.chain() == identity.chain())
+        };
+        let is_in_force = |(files, policy): (&ClientPolicyFiles, &ClientPolicy)| {
+            before.policies.get(files).is_some_and(|before| before.is_same(policy))
+        };
+        let are_in_use = match (&self.tickets, &before.tickets) {
+            (Some(tickets), Some(before)) => tickets.keys.is_same(&before.keys),
+            (tickets, before) => tickets.is_none() && before.is_none(),
+        };
+        !(self.pairs.iter().all(is_known) && self.policies.iter().all(is_in_force) && are_in_use)
+    }
 }
 
 /// The keys of tickets, with what they were made for.
@@ -55,27 +74,36 @@ pub(crate) struct KnownTickets {
     pub(crate) keys: Arc<TicketKeys>,
 }
 
-/// Reads everything. `before` are the keys in use; `now` is in seconds since 1970. Blocks for as long as the files take.
+/// Reads everything. `before` is what is in use, whose keys of tickets stay; where `keeps`, it also stands in for each
+/// file that is wrong now. `now` is in seconds since 1970. Blocks for as long as the files take.
 ///
 /// # Errors
-/// Everything that is wrong with the files.
+/// Everything that is wrong with the files, but for those that something stands in for.
 pub(crate) fn draft(
     config: &Config,
     places: &Places,
-    before: Option<&KnownTickets>,
-    kept: Option<&HashMap<IdentityFiles, Identity>>,
+    before: Option<&TlsDraft>,
+    keeps: bool,
     ordered: &OrderedCertificates,
     now: i64,
 ) -> Result<TlsDraft, Errors> {
     let files = files(config);
-    let store = Arc::clone(&ordered.store);
-    let (problems, told, certificates) = (Vec::new(), Vec::new(), Vec::new());
-    let pairs = HashMap::new();
-    let mut reading = TlsReading { places, store, kept, pairs, problems, told, certificates, now };
+    let mut reading = TlsReading {
+        places,
+        store: Arc::clone(&ordered.store),
+        kept: before.filter(|_| keeps),
+        pairs: HashMap::new(),
+        policies: HashMap::new(),
+        problems: Vec::new(),
+        told: Vec::new(),
+        certificates: Vec::new(),
+        now,
+    };
     let sites: Vec<_> =
         config.sites.iter().enumerate().map(|(index, site)| reading.site(index, site)).collect();
     let is_wanted = config.listen.iter().any(|entry| entry.tls);
-    let tickets = if is_wanted { reading.tickets(config, before) } else { None };
+    let known = before.and_then(|before| before.tickets.as_ref());
+    let tickets = if is_wanted { reading.tickets(config, known) } else { None };
     if !reading.problems.is_empty() {
         return Err(Errors(reading.problems));
     }
@@ -97,6 +125,7 @@ pub(crate) fn draft(
         tickets,
         files,
         pairs: reading.pairs,
+        policies: reading.policies,
         problems: reading.told,
     })
 }
@@ -106,9 +135,10 @@ struct TlsReading<'a> {
     places: &'a Places,
     /// Where ordered certificates will lie.
     store: Arc<CertificateStore>,
-    /// What pairs were before, to be used in the place of those that are wrong now.
-    kept: Option<&'a HashMap<IdentityFiles, Identity>>,
+    /// What was read before, to be used in the place of what is wrong now.
+    kept: Option<&'a TlsDraft>,
     pairs: HashMap<IdentityFiles, Identity>,
+    policies: HashMap<ClientPolicyFiles, ClientPolicy>,
     problems: Vec<Problem>,
     /// Those that something from before stands in for.
     told: Vec<Problem>,
@@ -117,9 +147,14 @@ struct TlsReading<'a> {
 }
 
 impl TlsReading<'_> {
-    fn refuse(&mut self, key: &str, fault: &ServerFault) {
+    /// Notes what is wrong with a file, and whether what was read of it before is used.
+    fn note(&mut self, key: &str, fault: &ServerFault, is_kept: bool) {
         // The line names the file already where it lies beside the config.
         let problem = self.places.problem(key, fault.to_string());
+        if is_kept {
+            self.told.push(problem);
+            return;
+        }
         self.problems.push(match fault.hint {
             Some(hint) => problem.hint(hint),
             None => problem,
@@ -132,29 +167,19 @@ impl TlsReading<'_> {
         for (number, files) in pairs(site).iter().enumerate() {
             let key = format!("site[{index}].tls[{number}]");
             let files = IdentityFiles { chain: files.cert.clone(), key: files.key.clone() };
-            let before = self.kept.and_then(|kept| kept.get(&files));
-            let read = Identity::read(&files, &provider(), self.now);
-            let is_kept = read.is_err() && before.is_some();
-            if let (Err(faults), true) = (&read, is_kept) {
-                for fault in faults {
+            let before = self.kept.and_then(|kept| kept.pairs.get(&files));
+            let read = Identity::read(&files, &provider(), self.now).or_else(|faults| {
+                for fault in &faults {
                     let part = if fault.file == ServerFile::Key { "key" } else { "cert" };
-                    let problem = self.places.problem(&format!("{key}.{part}"), fault.to_string());
-                    self.told.push(problem);
+                    self.note(&format!("{key}.{part}"), fault, before.is_some());
                 }
-            }
-            match before.filter(|_| is_kept).map_or(read, |before| Ok(before.clone())) {
-                Ok(identity) => {
-                    self.pairs.insert(files.clone(), identity.clone());
-                    let (site, facts) = (site.label().to_owned(), identity.facts.clone());
-                    self.certificates.push(KnownCertificate { site, path: files.chain, facts });
-                    identities.push(identity);
-                }
-                Err(faults) => {
-                    for fault in &faults {
-                        let part = if fault.file == ServerFile::Key { "key" } else { "cert" };
-                        self.refuse(&format!("{key}.{part}"), fault);
-                    }
-                }
+                before.cloned().ok_or(())
+            });
+            if let Ok(identity) = read {
+                self.pairs.insert(files.clone(), identity.clone());
+                let (site, facts) = (site.label().to_owned(), identity.facts.clone());
+                self.certificates.push(KnownCertificate { site, path: files.chain, facts });
+                identities.push(identity);
             }
         }
         // Which of them is missing is not known where one could not be read.
@@ -174,7 +199,8 @@ impl TlsReading<'_> {
 
     fn policy(&mut self, index: usize, site: &Site) -> ClientPolicy {
         let Some(files) = client_policy(site) else { return ClientPolicy::none() };
-        ClientPolicy::read(&files, &provider()).unwrap_or_else(|faults| {
+        let before = self.kept.and_then(|kept| kept.policies.get(&files));
+        let policy = ClientPolicy::read(&files, &provider()).unwrap_or_else(|faults| {
             for fault in &faults {
                 let key = match fault.file {
                     ServerFile::Revoked => {
@@ -184,10 +210,12 @@ impl TlsReading<'_> {
                     }
                     _ => "client_ca".to_owned(),
                 };
-                self.refuse(&format!("site[{index}].{key}"), fault);
+                self.note(&format!("site[{index}].{key}"), fault, before.is_some());
             }
-            ClientPolicy::none()
-        })
+            before.cloned().unwrap_or_else(ClientPolicy::none)
+        });
+        self.policies.insert(files, policy.clone());
+        policy
     }
 
     fn tickets(&mut self, config: &Config, before: Option<&KnownTickets>) -> Option<KnownTickets> {
@@ -203,10 +231,14 @@ impl TlsReading<'_> {
             return Some(known.clone());
         }
         let keys = match &file {
-            Some(path) => {
-                let read = TicketKeys::read(path, lifetime);
-                read.map_err(|fault| self.refuse("tls.ticket_keys", &fault)).ok()?
-            }
+            Some(path) => match TicketKeys::read(path, lifetime) {
+                Ok(keys) => keys,
+                Err(fault) => {
+                    let stands_in = before.filter(|_| self.kept.is_some());
+                    self.note("tls.ticket_keys", &fault, stands_in.is_some());
+                    return stands_in.cloned();
+                }
+            },
             None => TicketKeys::random(lifetime)?,
         };
         let keys = match before {

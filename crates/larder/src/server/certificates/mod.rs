@@ -73,7 +73,7 @@ impl CertificateWatch {
         now: WallTime,
     ) -> Result<(Self, Vec<Option<SiteTlsSettings>>), ServerError> {
         let places = checked.places.clone();
-        let mut draft = draft(&checked.config, &places, before, false, &ordered, now)
+        let mut draft = tls::draft(&checked.config, &places, before, false, &ordered, seconds(now))
             .map_err(ServerError::Certificates)?;
         let sites = std::mem::take(&mut draft.sites);
         Ok((Self { draft, ordered, places, looked: now, warned: None, refused: None }, sites))
@@ -107,12 +107,10 @@ impl CertificateWatch {
         // Tried each minute, since what was wrong may be right without a change of the files; but said once.
         let is_said = self.refused == Some(files);
         let (problems, is_new) =
-            match draft(config, &self.places, Some(&self.draft), true, &self.ordered, now) {
+            match tls::draft(config, &self.places, Some(&self.draft), true, &self.ordered, seconds(now)) {
                 Ok(mut next) => {
                     let problems = std::mem::take(&mut next.problems);
-                    let is_new = next.pairs.iter().any(|(pair, identity)| {
-                        self.draft.pairs.get(pair).is_none_or(|before| before.chain() != identity.chain())
-                    });
+                    let is_new = next.has_news(&self.draft);
                     let is_whole = problems.is_empty();
                     if is_new || is_whole {
                         // What is wrong is looked at again.
@@ -145,19 +143,6 @@ impl CertificateWatch {
             diagnostics.warn("certificate-expiry", &path, sentence);
         }
     }
-}
-
-fn draft(
-    config: &Config,
-    places: &Places,
-    before: Option<&TlsDraft>,
-    keeps: bool,
-    ordered: &OrderedCertificates,
-    now: WallTime,
-) -> Result<TlsDraft, Errors> {
-    let kept = before.filter(|_| keeps).map(|draft| &draft.pairs);
-    let tickets = before.and_then(|draft| draft.tickets.as_ref());
-    tls::draft(config, places, tickets, kept, ordered, seconds(now))
 }
 
 #[cfg(test)]

@@ -79,6 +79,59 @@ fn a_bad_pair_keeps_no_other_from_being_renewed() {
 }
 
 #[test]
+fn bad_authorities_or_keys_of_tickets_keep_no_certificate_from_being_renewed_nor_the_other_way_about() {
+    let certificates = Certificates::new();
+    let authority = std::fs::read(certificates.file("ca.pem")).unwrap();
+    let text = "listen = { address = \"127.0.0.1:0\", tls = true }\n[tls]\nticket_keys = \"tickets.key\"\n\
+                [origins.app]\nservers = \"http://127.0.0.1:1\"\n\
+                [[site]]\nhosts = \"localhost\"\norigin = \"app\"\ntls = { cert = \"server.pem\", key = \"server.key\" }\n\
+                client_ca = \"staff.pem\"\n";
+    let good = [("staff.pem", authority), ("tickets.key", "01".repeat(32).into_bytes())];
+    for (name, bytes) in &good {
+        std::fs::write(certificates.file(name), bytes).unwrap();
+    }
+    let checked = larder_config::parse(text, "larder.toml", certificates.folder()).unwrap();
+    let diagnostics = Diagnostics::silent();
+    let (mut watch, _) = CertificateWatch::start(&checked, OrderedCertificates::default(), at(0)).unwrap();
+    let mut now = 0;
+    let mut look = |watch: &mut CertificateWatch| {
+        now += 60;
+        watch.look(&checked.config, at(now), &diagnostics)
+    };
+    let renew = || {
+        let (pem, key) = certificates.another("localhost");
+        std::fs::write(certificates.file("server.pem"), pem).unwrap();
+        std::fs::write(certificates.file("server.key"), key).unwrap();
+    };
+    let shown = |watch: &CertificateWatch| watch.draft.pairs.values().next().unwrap().chain()[0].to_vec();
+    let policy = |watch: &CertificateWatch| watch.draft.policies.values().next().unwrap().clone();
+    for (name, bytes) in &good {
+        let (before, asked) = (shown(&watch), policy(&watch));
+        std::fs::write(certificates.file(name), "half of a f").unwrap();
+        assert!(!look(&mut watch), "{name}");
+        renew();
+        assert!(look(&mut watch), "{name}");
+        assert_ne!(shown(&watch), before);
+        assert!(policy(&watch).is_same(&asked), "clients are asked for what they were asked for");
+        assert!(!look(&mut watch), "{name}");
+        std::fs::write(certificates.file(name), bytes).unwrap();
+        assert!(look(&mut watch), "all is well again");
+    }
+    // Authorities that have changed are in force, whatever else is wrong.
+    let before = policy(&watch);
+    std::fs::write(certificates.file("server.key"), "half of a k").unwrap();
+    std::fs::copy(Certificates::new().file("ca.pem"), certificates.file("staff.pem")).unwrap();
+    assert!(look(&mut watch));
+    assert!(!policy(&watch).is_same(&before));
+    // And so are keys of tickets.
+    let before = watch.tickets().unwrap();
+    std::fs::write(certificates.file("tickets.key"), "02".repeat(32)).unwrap();
+    assert!(look(&mut watch));
+    assert!(!watch.tickets().unwrap().is_same(&before));
+    assert!(!look(&mut watch));
+}
+
+#[test]
 fn the_end_of_a_certificate_is_near_by_the_setting_or_by_its_life() {
     const DAY: u64 = 24 * 60 * 60;
     let known = |life: u64, left: i64| {
