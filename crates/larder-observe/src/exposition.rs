@@ -4,8 +4,11 @@
 //! family stand together under one HELP and TYPE, as the format demands, with everything escaped that it escapes.
 //! Deliberately absent: OpenMetrics, timestamps, exemplars.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write;
+
+use memchr::memchr3;
 
 use crate::family::{Family, Kind};
 use crate::histogram::HistogramSnapshot;
@@ -56,18 +59,24 @@ struct Group {
 impl Exposition {
     /// The family's samples, to be added to. Asking again for the same family continues it.
     pub fn family(&mut self, family: &Family) -> Samples<'_> {
-        self.foreign(family.name, family.kind, family.help)
+        self.group(Cow::Borrowed(family.name), family.kind, family.help)
     }
 
     /// The same for a family that is not declared in this crate. Bytes that a name may not have become `_`; a name
     /// that is known already keeps its first kind and help.
     pub fn foreign(&mut self, name: &str, kind: Kind, help: &str) -> Samples<'_> {
-        let name = metric_name(name);
-        let index = *self.by_name.entry(name.clone()).or_insert_with(|| {
+        self.group(metric_name(name), kind, help)
+    }
+
+    fn group(&mut self, name: Cow<'_, str>, kind: Kind, help: &str) -> Samples<'_> {
+        let known = self.by_name.get(&*name).copied();
+        let index = known.unwrap_or_else(|| {
             let mut text = String::new();
             let _ = write!(text, "# HELP {name} ");
             escape(help, false, &mut text);
             let _ = writeln!(text, "\n# TYPE {name} {}", kind.as_str());
+            let name = name.into_owned();
+            self.by_name.insert(name.clone(), self.groups.len());
             self.groups.push(Group { name, text });
             self.groups.len() - 1
         });
@@ -131,30 +140,44 @@ impl Samples<'_> {
 
 /// Backslash and line feed everywhere, the quote in label values. A bare CR is no line end in this format.
 fn escape(value: &str, quoted: bool, out: &mut String) {
-    for c in value.chars() {
-        match c {
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '"' if quoted => out.push_str("\\\""),
-            c => out.push(c),
+    let mut rest = value;
+    while let Some((plain, from)) =
+        memchr3(b'\\', b'\n', b'"', rest.as_bytes()).and_then(|at| rest.split_at_checked(at))
+    {
+        out.push_str(plain);
+        let mut chars = from.chars();
+        match chars.next() {
+            Some('\\') => out.push_str("\\\\"),
+            Some('\n') => out.push_str("\\n"),
+            Some(_) if quoted => out.push_str("\\\""),
+            c => out.extend(c),
         }
+        rest = chars.as_str();
     }
+    out.push_str(rest);
 }
 
-fn metric_name(name: &str) -> String {
-    plain_name(name, |c| c == ':')
+fn metric_name(name: &str) -> Cow<'_, str> {
+    plain_name(name, |byte| byte == b':')
 }
 
-fn label_name(name: &str) -> String {
+fn label_name(name: &str) -> Cow<'_, str> {
     plain_name(name, |_| false)
 }
 
-fn plain_name(name: &str, also: impl Fn(char) -> bool) -> String {
-    let ok = |(place, c): (usize, char)| {
-        let ok = c.is_ascii_alphabetic() || c == '_' || also(c) || (place > 0 && c.is_ascii_digit());
-        if ok { c } else { '_' }
+/// Names are plain already, but for those of others.
+fn plain_name(name: &str, also: impl Fn(u8) -> bool) -> Cow<'_, str> {
+    let is_plain = |(place, byte): (usize, u8)| {
+        byte.is_ascii_alphabetic() || byte == b'_' || also(byte) || (place > 0 && byte.is_ascii_digit())
     };
-    if name.is_empty() { "_".into() } else { name.chars().enumerate().map(ok).collect() }
+    if !name.is_empty() && name.bytes().enumerate().all(is_plain) {
+        return Cow::Borrowed(name);
+    }
+    let plain = |(place, c): (usize, char)| {
+        let is_plain = u8::try_from(c).is_ok_and(|byte| c.is_ascii() && is_plain((place, byte)));
+        if is_plain { c } else { '_' }
+    };
+    if name.is_empty() { "_".into() } else { name.chars().enumerate().map(plain).collect() }
 }
 
 #[cfg(test)]

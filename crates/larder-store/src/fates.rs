@@ -3,13 +3,17 @@
 //! In: the hash of a URL, and what happened to it: a response was evicted, purged, invalidated, or was not stored. Out: the last that
 //! happened. One table for all stores of a process, of a fixed size. Each URL has one place, which it shares with others: the
 //! newest wins, and 36 bits of the hash tell them apart. A word is written with one store and read with one load, so nothing waits.
+//! Memory is taken by the page, when something is first noted there.
 //! Deliberately absent: variants. A URL of which one variant has gone and another is there is not looked for here.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Places: 2 MiB.
+/// Places: 2 MiB where all are used.
 const PLACES: usize = 1 << 18;
+/// Of these, a page of memory.
+const PAGE: usize = 512;
 const PLACE_BITS: u32 = PLACES.trailing_zeros();
 
 /// A word has the tag, the fate, and the minute, from the highest bit on.
@@ -66,20 +70,22 @@ impl Fate {
 /// What became of URLs lately. Shared by all stores of a process.
 #[derive(Debug)]
 pub struct Fates {
-    words: Box<[AtomicU64]>,
+    pages: Box<[OnceLock<Box<[AtomicU64; PAGE]>>]>,
     /// Of the last time that was told.
     minute: AtomicU32,
 }
 
 impl Default for Fates {
     fn default() -> Self {
-        Self { words: (0..PLACES).map(|_| AtomicU64::new(0)).collect(), minute: AtomicU32::new(0) }
+        Self { pages: (0..PLACES / PAGE).map(|_| OnceLock::new()).collect(), minute: AtomicU32::new(0) }
     }
 }
 
 impl Fates {
-    fn place(&self, url: u64) -> Option<&AtomicU64> {
-        self.words.get(url as usize % PLACES)
+    /// The page of a URL, and its place there.
+    fn place(&self, url: u64) -> (Option<&OnceLock<Box<[AtomicU64; PAGE]>>>, usize) {
+        let place = url as usize % PLACES;
+        (self.pages.get(place / PAGE), place % PAGE)
     }
 
     fn tag(url: u64) -> u64 {
@@ -100,14 +106,17 @@ impl Fates {
         let minute = u64::from(self.minute.load(Ordering::Relaxed));
         let word =
             Self::tag(url) << (FATE_BITS + MINUTE_BITS) | u64::from(fate.code()) << MINUTE_BITS | minute;
-        if let Some(place) = self.place(url) {
+        let (page, place) = self.place(url);
+        let page = page.map(|page| page.get_or_init(|| Box::new([const { AtomicU64::new(0) }; PAGE])));
+        if let Some(place) = page.and_then(|page| page.get(place)) {
             place.store(word, Ordering::Relaxed);
         }
     }
 
     /// What has become of it, and how long ago, to the minute; after two years that begins again. `None` where nothing is known: it is new, or others have taken its place.
     pub fn of(&self, url: u64, now: Duration) -> Option<(Fate, Duration)> {
-        let word = self.place(url)?.load(Ordering::Relaxed);
+        let (page, place) = self.place(url);
+        let word = page?.get()?.get(place)?.load(Ordering::Relaxed);
         let fate = Fate::of((word >> MINUTE_BITS) as u8)?;
         let minutes = (now.as_secs() / 60).wrapping_sub(word & MINUTES) & MINUTES;
         (word >> (FATE_BITS + MINUTE_BITS) == Self::tag(url))

@@ -178,10 +178,11 @@ impl Kept {
         };
         let names: Vec<Box<str>> =
             self.figures.iter().filter(|(_, figure)| is_new(figure)).map(|(name, _)| name.clone()).collect();
+        let mut idle = None;
         for name in names {
             let Some(form) = self.figures.get(&name).map(|figure| figure.form) else { continue };
             let more = Series::bytes(&self.resolutions, form == Form::Sparse);
-            let has_room = self.bytes + more <= self.bytes_max || self.give_room(second, more);
+            let has_room = self.bytes + more <= self.bytes_max || self.give_room(&mut idle, second, more);
             let Some(figure) = self.figures.get_mut(&name) else { continue };
             let was_folded = std::mem::replace(&mut figure.is_folded, !has_room);
             self.folded = self.folded + usize::from(!has_room) - usize::from(was_folded);
@@ -194,16 +195,24 @@ impl Kept {
         }
     }
 
-    /// Lets go of the series whose figure has been zero for the longest time. False where none has been for long.
-    fn give_room(&mut self, second: u64, more: usize) -> bool {
-        let idle = self.figures.values_mut().filter(|figure| figure.series.is_some());
-        let Some(figure) = idle.min_by_key(|figure| figure.moved) else { return false };
-        if second.saturating_sub(figure.moved) <= IDLE {
-            return false;
+    /// Lets go of series whose figures have been zero for long, as many as it takes, those of the longest time first. False where that is not enough.
+    /// `idle` is what is left of them in this second: looked for once, since every figure without room asks.
+    fn give_room(&mut self, idle: &mut Option<Vec<Box<str>>>, second: u64, more: usize) -> bool {
+        let idle = idle.get_or_insert_with(|| self.idle(second));
+        while self.bytes + more > self.bytes_max {
+            let Some(figure) = idle.pop().and_then(|name| self.figures.get_mut(&name)) else { return false };
+            figure.series = None;
+            self.bytes -= Series::bytes(&self.resolutions, figure.form == Form::Sparse);
         }
-        figure.series = None;
-        self.bytes -= Series::bytes(&self.resolutions, figure.form == Form::Sparse);
-        self.bytes + more <= self.bytes_max
+        true
+    }
+
+    /// Figures with series that have been zero for long, that of the longest time last.
+    fn idle(&self, second: u64) -> Vec<Box<str>> {
+        let is_idle = |figure: &Figure| figure.series.is_some() && second.saturating_sub(figure.moved) > IDLE;
+        let mut idle: Vec<_> = self.figures.iter().filter(|(_, figure)| is_idle(figure)).collect();
+        idle.sort_unstable_by_key(|(_, figure)| std::cmp::Reverse(figure.moved));
+        idle.into_iter().map(|(name, _)| name.clone()).collect()
     }
 
     /// Forgets figures that nothing has told for as long as anything is remembered: of stores, origins and addresses that are gone.
