@@ -62,6 +62,7 @@ counted: compared released
 test: counted fuzzed ## every test: units, properties, scenarios, conformance of HTTP/2 and caching, dialects of purges, pages beside the peers, instructions per request, fuzz smoke, the pages' commands
 
 torture: built ## what takes long: 500 kills of a larder with disks, each byte checked afterwards; minutes of purges under load; faults of Redis under load, with a table; an hour of a Redis that comes and goes; long random runs of the models, of kept pages, of properties, of clients with cookies; testssl.sh in front of larder; SECONDS of each fuzz target
+	$(XTASK) need torture
 	LARDER_KILLS=500 cargo test --workspace --locked --test proofs disks::crash -- --nocapture
 	LARDER_SECONDS=60 cargo test --workspace --locked --test proofs every_store::stamps -- --nocapture
 	LARDER_SECONDS=60 cargo test --workspace --locked --test proofs pages::visitors -- --nocapture
@@ -73,7 +74,6 @@ torture: built ## what takes long: 500 kills of a larder with disks, each byte c
 	LARDER_SEEDS=200 cargo test --workspace --locked --test proofs own:: -- --nocapture
 	LARDER_SEEDS=100000 cargo test -p larder-fleet --locked --lib -- --nocapture
 	PROPTEST_CASES=20000 cargo test --workspace --locked --lib
-	$(XTASK) need torture
 	cargo test --workspace --locked --test proofs process::tls_peers::testssl -- --ignored --nocapture
 	$(SUITES) fuzz --seconds $(SECONDS) --kept
 

@@ -65,8 +65,8 @@ pub(super) fn run(root: &Path) -> Result<()> {
              so CPU per request is that of a handshake, a hit of {BYTES} bytes and the end of the connection. \"{RESUMED}\": with \
              the ticket of the connection before. \"{BESIDE}\": {HITS_PER_S:.0} hits per second on 64 kept connections over \
              TLS, whose waits these are, while the client makes {PER_S:.0} full handshakes per second; CPU per request is \
-             of both together. OpenSSL 3.0, of the others but Caddy, has no ML-KEM; H2O does not resume each session of this client. larder runs bench/full.toml, everything on. Caddy is {}, built with this machine's Go.",
-            caddy::VERSION
+             of both together. OpenSSL 3.0, of the others but Caddy, has no ML-KEM; H2O does not resume each session of this client. larder runs bench/full.toml, everything on.{}",
+            caddy::told(caddy.as_ref())
         ),
         programs: PROGRAMS,
     }

@@ -31,10 +31,10 @@ pub(super) fn run(root: &Path) -> Result<()> {
         title: "Hits over HTTP/2",
         how: format!(
             "One worker each, pinned to one core; {} in clear text on another; three interleaved rounds of 3 s, medians. \
-             Every answer came from the cache. larder runs bench/full.toml, everything on. Caddy is {}, built with this machine's Go. Where the load's core is near \
+             Every answer came from the cache. larder runs bench/full.toml, everything on.{} Where the load's core is near \
              100 % it was the limit, and CPU per request is what compares.",
             LOAD.told(),
-            caddy::VERSION
+            caddy::told(caddy.as_ref())
         ),
         programs: PROGRAMS,
     }

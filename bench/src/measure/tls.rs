@@ -59,11 +59,11 @@ pub(super) fn run(root: &Path) -> Result<()> {
         how: format!(
             "One worker each, pinned to one core; `wrk -t1 -c64` over HTTP/1.1 and {} over HTTP/2 on another, each with \
              kept connections; three interleaved rounds of 3 s, medians. TLS 1.3, a certificate of ECDSA over P-256. Every answer came from the cache. \
-             larder runs bench/full.toml, everything on. \"files\" are on tmpfs. Caddy is {}, built with this machine's Go. \"As a browser asks\": with the {} fields \
+             larder runs bench/full.toml, everything on. \"files\" are on tmpfs.{} \"As a browser asks\": with the {} fields \
              that Chromium sends for a picture. Where the load's core is near 100 % it was the limit, and CPU per request \
              is what compares.",
             HTTP2.told(),
-            caddy::VERSION,
+            caddy::told(caddy.as_ref()),
             browser::FIELDS.len()
         ),
         programs: PROGRAMS,

@@ -195,7 +195,9 @@ impl Worker {
         };
         let changed = self.names.values().filter(is_to_be_read);
         for name in changed.map(|managed| managed.name.clone()).collect::<Vec<_>>() {
-            let managed = self.load(&self.setup, &name);
+            let mut managed = self.load(&self.setup, &name);
+            // What an operator has asked for is no part of what was read.
+            managed.asked = self.names.get(&name).is_some_and(|before| before.asked);
             self.names.insert(name, managed);
         }
     }

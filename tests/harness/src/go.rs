@@ -51,15 +51,17 @@ fn no_go(folder: &Path) -> Result<Option<String>> {
     let manifest = folder.join("go.mod");
     let manifest = fs::read_to_string(&manifest).with_context(|| manifest.display().to_string())?;
     let wanted = manifest.lines().find_map(|line| line.strip_prefix("go ")).unwrap_or("1.24");
-    let output = Command::new("go").args(["env", "GOVERSION"]).output().context("go env")?;
+    let mut version_of = Command::new("go");
+    let output =
+        version_of.args(["env", "GOVERSION"]).env("GOTOOLCHAIN", "local").output().context("go env")?;
     let found = String::from_utf8_lossy(&output.stdout).trim().trim_start_matches("go").to_owned();
     let old = version(&found) < version(wanted);
     Ok(old.then(|| format!("go {found} is older than {wanted}")))
 }
 
-fn version(text: &str) -> (u32, u32) {
+fn version(text: &str) -> [u32; 3] {
     let mut parts = text.split('.').map(|part| part.parse().unwrap_or(0));
-    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+    [(); 3].map(|()| parts.next().unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -70,5 +72,6 @@ mod tests {
     fn an_older_go_is_told_from_a_newer() {
         assert!(version("1.9.1") < version("1.24"));
         assert!(version("1.26.8") >= version("1.26.0"));
+        assert!(version("1.26.0") < version("1.26.8"));
     }
 }

@@ -4,7 +4,7 @@
 //! are workers. It never asks the origin.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::{Context, Result};
@@ -14,7 +14,12 @@ use serde_json::json;
 use super::{Contender, Setup, lay_out, start};
 
 /// What bench/caddy pins; the program does not tell how it was built.
-pub(crate) const VERSION: &str = "2.11.9";
+const VERSION: &str = "2.11.9";
+
+/// What a page says of it, where it was measured.
+pub(crate) fn told(program: Option<&PathBuf>) -> String {
+    program.map(|_| format!(" Caddy is {VERSION}, built with this machine's Go.")).unwrap_or_default()
+}
 
 /// Files for these targets.
 pub(crate) fn files(program: &Path, setup: &Setup<'_>, name: &str, targets: &[String]) -> Result<Contender> {

@@ -113,6 +113,25 @@ fn what_an_operator_asked_for_is_tried_again_and_not_forgotten_over_a_restart() 
 }
 
 #[test]
+fn what_an_operator_asked_for_counts_while_files_are_read_anew() {
+    let Some(business) = Business::open(|_| ()) else { return };
+    let larder = business.larder(&["a.example"]);
+    larder.issued("a.example");
+    drop(larder);
+    // Not to be read, until the operator has mended that.
+    let (chain, aside) = (business.file("certs/a.example/chain.pem"), business.file("chain.aside"));
+    std::fs::rename(&chain, &aside).unwrap();
+    std::fs::create_dir(&chain).unwrap();
+    let larder = business.larder(&["a.example"]);
+    assert_eq!(larder.status("a.example").lifetime, None);
+    assert!(larder.acme.renew_now("a.example"));
+    std::fs::remove_dir(&chain).unwrap();
+    std::fs::rename(&aside, &chain).unwrap();
+    larder.acme.look();
+    larder.issued("a.example");
+}
+
+#[test]
 fn a_dead_authority_stops_no_start_and_is_not_asked_for_each_name() {
     let Some(mut business) = Business::open(|_| ()) else { return };
     let larder = business.larder(&["a.example"]);

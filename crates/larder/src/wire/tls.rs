@@ -41,8 +41,8 @@ pub(crate) struct TlsDraft {
     pub(crate) tickets: Option<KnownTickets>,
     /// A digest of the files, as they were before they were read.
     pub(crate) files: u64,
-    /// Each pair as it was read.
-    pub(crate) pairs: HashMap<IdentityFiles, Identity>,
+    /// Each pair as its site uses it, by the number of the site.
+    pub(crate) pairs: HashMap<(usize, IdentityFiles), Identity>,
     /// Each policy of clients as it was read.
     pub(crate) policies: HashMap<ClientPolicyFiles, ClientPolicy>,
     /// What is wrong with files for which what was read of them before is used.
@@ -52,8 +52,8 @@ pub(crate) struct TlsDraft {
 impl TlsDraft {
     /// Whether anything was read otherwise than in `before`.
     pub(crate) fn has_news(&self, before: &Self) -> bool {
-        let is_known = |(files, identity): (&IdentityFiles, &Identity)| {
-            before.pairs.get(files).is_some_and(|before| before.chain() == identity.chain())
+        let is_known = |(pair, identity): (&(usize, IdentityFiles), &Identity)| {
+            before.pairs.get(pair).is_some_and(|before| before.chain() == identity.chain())
         };
         let is_in_force = |(files, policy): (&ClientPolicyFiles, &ClientPolicy)| {
             before.policies.get(files).is_some_and(|before| before.is_same(policy))
@@ -137,7 +137,7 @@ struct TlsReading<'a> {
     store: Arc<CertificateStore>,
     /// What was read before, to be used in the place of what is wrong now.
     kept: Option<&'a TlsDraft>,
-    pairs: HashMap<IdentityFiles, Identity>,
+    pairs: HashMap<(usize, IdentityFiles), Identity>,
     policies: HashMap<ClientPolicyFiles, ClientPolicy>,
     problems: Vec<Problem>,
     /// Those that something from before stands in for.
@@ -163,32 +163,45 @@ impl TlsReading<'_> {
 
     fn site(&mut self, index: usize, site: &Site) -> SiteTls {
         let hosts: Vec<_> = site.hosts.iter().map(|host| host.as_str().to_owned()).collect();
+        let pairs: Vec<_> = pairs(site)
+            .iter()
+            .map(|files| (index, IdentityFiles { chain: files.cert.clone(), key: files.key.clone() }))
+            .collect();
         let mut identities = Vec::new();
-        for (number, files) in pairs(site).iter().enumerate() {
-            let key = format!("site[{index}].tls[{number}]");
-            let files = IdentityFiles { chain: files.cert.clone(), key: files.key.clone() };
-            let before = self.kept.and_then(|kept| kept.pairs.get(&files));
-            let read = Identity::read(&files, &provider(), self.now).or_else(|faults| {
+        for (number, pair) in pairs.iter().enumerate() {
+            let before = self.kept.and_then(|kept| kept.pairs.get(pair));
+            let read = Identity::read(&pair.1, &provider(), self.now).or_else(|faults| {
                 for fault in &faults {
                     let part = if fault.file == ServerFile::Key { "key" } else { "cert" };
-                    self.note(&format!("{key}.{part}"), fault, before.is_some());
+                    self.note(&format!("site[{index}].tls[{number}].{part}"), fault, before.is_some());
                 }
                 before.cloned().ok_or(())
             });
-            if let Ok(identity) = read {
-                self.pairs.insert(files.clone(), identity.clone());
-                let (site, facts) = (site.label().to_owned(), identity.facts.clone());
-                self.certificates.push(KnownCertificate { site, path: files.chain, facts });
-                identities.push(identity);
-            }
+            identities.extend(read);
         }
         // Which of them is missing is not known where one could not be read.
-        if identities.len() == pairs(site).len() && !identities.is_empty() {
-            for host in uncovered(&hosts, &identities) {
+        if identities.len() == pairs.len() && !identities.is_empty() {
+            // Those of before were for all of its hosts.
+            let before = self.kept.and_then(|kept| {
+                pairs.iter().map(|pair| kept.pairs.get(pair).cloned()).collect::<Option<Vec<_>>>()
+            });
+            let uncovered = uncovered(&hosts, &identities);
+            for host in &uncovered {
                 let found = format!("no certificate of this site is for {host}");
-                let hint = format!("it is for {}", named(&identities));
-                self.problems.push(self.places.problem(&format!("site[{index}].tls"), found).hint(hint));
+                let problem = self.places.problem(&format!("site[{index}].tls"), found);
+                match before {
+                    Some(_) => self.told.push(problem),
+                    None => self.problems.push(problem.hint(format!("it is for {}", named(&identities)))),
+                }
             }
+            if let (false, Some(before)) = (uncovered.is_empty(), before) {
+                identities = before;
+            }
+        }
+        for (pair, identity) in pairs.into_iter().zip(&identities) {
+            let (site, facts) = (site.label().to_owned(), identity.facts.clone());
+            self.certificates.push(KnownCertificate { site, path: pair.1.chain.clone(), facts });
+            self.pairs.insert(pair, identity.clone());
         }
         let certificates = match site.tls {
             Some(larder_config::SiteTls::Acme) => Some(SiteCertificates::Store(Arc::clone(&self.store))),

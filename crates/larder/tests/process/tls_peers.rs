@@ -12,7 +12,7 @@ use larder_testkit::browser::Browser;
 use larder_testkit::certificates::{Certificates, SanType};
 use larder_testkit::origin::{Answer, Origin};
 
-use crate::support::{Process, cacheable, script, until, within};
+use crate::support::{BOUND, Process, cacheable, script, until, within};
 
 /// A larder with a certificate for `a.test`, `b.test` and 127.0.0.1, which is that of every host.
 struct Scene {
@@ -51,7 +51,7 @@ impl Scene {
     /// What OpenSSL's client says that connects with these arguments, changes its keys as the letters in `keys` tell it to, and asks for
     /// a page where it `asks`.
     async fn openssl(&self, arguments: &[&str], keys: &str, asks: bool) -> Option<String> {
-        let mut command = piped("openssl")?;
+        let mut command = piped("openssl", BOUND)?;
         command.args(["s_client", "-connect", &self.larder.addr.to_string()]).args(arguments);
         let keys = keys.to_owned();
         let run = move || typing(command, &keys, asks);
@@ -71,16 +71,21 @@ fn config(certificates: &Certificates, origin: &Origin) -> PathBuf {
     path
 }
 
-/// A program whose errors are said where all else is; `None`, with a line that says so, where it is not installed.
+/// A program whose errors are said where all else is, and which is ended after so long; `None`, with a line that says so, where it is not installed.
 #[expect(clippy::disallowed_macros, clippy::print_stderr, reason = "a test that is skipped says so")]
-fn piped(program: &str) -> Option<Command> {
+fn piped(program: &str, longest: Duration) -> Option<Command> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     if !std::env::split_paths(&path).any(|folder| folder.join(program).is_file()) {
         eprintln!("skipped: there is no {program} on this machine");
         return None;
     }
     let mut command = Command::new("sh");
-    command.args(["-c", "exec \"$0\" \"$@\" 2>&1", program]);
+    command.args([
+        "-c",
+        "exec timeout --kill-after=5 \"$0\" \"$@\" 2>&1",
+        &longest.as_secs().to_string(),
+        program,
+    ]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     Some(command)
 }
@@ -159,7 +164,7 @@ async fn openssl_changes_the_keys_within_a_connection() {
 #[tokio::test]
 async fn sslscan_finds_nothing_old_and_nothing_weak() {
     let scene = Scene::start().await;
-    let Some(mut command) = piped("sslscan") else { return };
+    let Some(mut command) = piped("sslscan", BOUND) else { return };
     command.args(["--no-colour", "--sni-name=a.test", &scene.larder.addr.to_string()]).stdin(Stdio::null());
     let output = within("sslscan", tokio::task::spawn_blocking(move || command.output())).await.unwrap();
     let said = String::from_utf8_lossy(&output.unwrap().stdout).into_owned();
@@ -195,15 +200,14 @@ const OF_THE_SCENE: [&str; 4] =
 #[ignore = "takes a minute: `make torture` runs it"]
 async fn testssl_finds_nothing_old_and_nothing_weak() {
     let scene = Scene::start().await;
-    let Some(mut command) = piped("testssl") else { return };
+    let Some(mut command) = piped("testssl", TESTSSL_MAX) else { return };
     let found = scene.certificates.file("found.json");
     command
         .args(["--quiet", "--color", "0", "--warnings", "batch", "--nodns", "none"])
         .arg("--jsonfile")
         .arg(&found);
     command.args(["--ip", "127.0.0.1", &format!("a.test:{}", scene.larder.addr.port())]).stdin(Stdio::null());
-    let run = tokio::task::spawn_blocking(move || command.output());
-    let output = tokio::time::timeout(TESTSSL_MAX, run).await.expect("it ends").unwrap().unwrap();
+    let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     let found: Vec<serde_json::Value> = serde_json::from_slice(&std::fs::read(found).unwrap()).unwrap();
     let of = |finding: &serde_json::Value, key: &str| finding[key].as_str().unwrap().to_owned();

@@ -58,7 +58,7 @@ fn a_bad_pair_keeps_no_other_from_being_renewed() {
     let diagnostics = Diagnostics::silent();
     let (mut watch, _) = CertificateWatch::start(&checked, OrderedCertificates::default(), at(0)).unwrap();
     let shown = |watch: &CertificateWatch, site: &str| {
-        let pair = watch.draft.pairs.iter().find(|(pair, _)| pair.chain.ends_with(site));
+        let pair = watch.draft.pairs.iter().find(|((_, pair), _)| pair.chain.ends_with(site));
         pair.unwrap().1.chain()[0].to_vec()
     };
     let (bad, good) = (shown(&watch, "server.pem"), shown(&watch, "other.pem"));
@@ -70,11 +70,23 @@ fn a_bad_pair_keeps_no_other_from_being_renewed() {
     assert_eq!(shown(&watch, "server.pem"), bad);
     assert_ne!(shown(&watch, "other.pem"), good);
     assert!(!watch.look(&checked.config, at(120), &diagnostics));
-    // Mended, it is taken.
-    let (pem, key) = certificates.another("localhost");
-    std::fs::write(certificates.file("server.pem"), pem).unwrap();
-    std::fs::write(certificates.file("server.key"), key).unwrap();
+    // One that is good by itself and not for the site is as bad.
+    let write = |site: &str, host: &str| {
+        let (pem, key) = certificates.another(host);
+        std::fs::write(certificates.file(&format!("{site}.pem")), pem).unwrap();
+        std::fs::write(certificates.file(&format!("{site}.key")), key).unwrap();
+    };
+    let good = shown(&watch, "other.pem");
+    write("server", "elsewhere.example");
+    write("other", "other.example");
     assert!(watch.look(&checked.config, at(180), &diagnostics));
+    assert_eq!(shown(&watch, "server.pem"), bad);
+    assert_ne!(shown(&watch, "other.pem"), good);
+    assert!(!watch.look(&checked.config, at(240), &diagnostics));
+    assert_eq!(shown(&watch, "server.pem"), bad);
+    // Mended, it is taken.
+    write("server", "localhost");
+    assert!(watch.look(&checked.config, at(300), &diagnostics));
     assert_ne!(shown(&watch, "server.pem"), bad);
 }
 
