@@ -16,12 +16,12 @@ use larder_store::Store;
 use crate::settings::{FieldEdits, KeySettings, RuleNumber, RuleSettings};
 
 /// `GET target` at `example.com`.
-pub(crate) fn request(target: &'static str) -> RequestHead {
+pub(crate) fn request(target: &str) -> RequestHead {
     RequestHead {
         method: Method::GET,
         scheme: Scheme::Http,
         authority: Authority::parse(Bytes::from_static(b"example.com"), Scheme::Http).unwrap(),
-        target: Target::parse(Bytes::from_static(target.as_bytes())).unwrap(),
+        target: Target::parse(Bytes::copy_from_slice(target.as_bytes())).unwrap(),
         version: Version::HTTP_11,
         fields: HeaderMap::new(),
     }
