@@ -209,6 +209,7 @@ async fn testssl_finds_nothing_old_and_nothing_weak() {
     command.args(["--ip", "127.0.0.1", &format!("a.test:{}", scene.larder.addr.port())]).stdin(Stdio::null());
     let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
+    assert_ne!(output.status.code(), Some(124), "it took too long: {said}");
     let found: Vec<serde_json::Value> = serde_json::from_slice(&std::fs::read(found).unwrap()).unwrap();
     let of = |finding: &serde_json::Value, key: &str| finding[key].as_str().unwrap().to_owned();
     let good = found.iter().filter(|finding| of(finding, "severity") == "OK").count();
