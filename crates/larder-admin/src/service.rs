@@ -3,9 +3,7 @@
 //! In: a request and the address that it came from. Out: its answer. The order is fixed: Host, token, path, method, page of another site,
 //! what the token permits, parameters. A request that is not let in learns nothing, not even which paths exist.
 
-use std::future::Future;
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use http::StatusCode;
@@ -13,7 +11,7 @@ use http::header::ACCEPT;
 use larder_http::body::Body;
 use larder_http::message::{Request, RequestHead, Response};
 use larder_http::time::Clock;
-use larder_listen::{Interims, Service};
+use larder_listen::{BoxedCall, Interims, Service};
 use larder_observe::{Event, Exposition, exposition};
 
 use crate::answer::{
@@ -368,9 +366,9 @@ fn index(head: &RequestHead) -> Response {
 impl Service for Admin {
     type Receipt = ();
 
-    type Call = Pin<Box<dyn Future<Output = (Response, ())> + Send>>;
+    type Call = BoxedCall;
 
-    fn call(&self, request: Request, _interims: &Interims) -> Self::Call {
+    fn call(&self, request: Request, _interims: &Interims) -> BoxedCall {
         let admin = self.clone();
         Box::pin(async move {
             let mut body = request.body;

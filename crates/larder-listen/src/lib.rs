@@ -45,7 +45,7 @@ pub use drain::{Drain, DrainSignal};
 pub use error::{ListenError, Refusal};
 pub use listener::{Bound, BoundSocket, Listener, Protocol, Protocols, Transport, bind};
 pub use metrics::Metrics;
-pub use service::{Interims, Service};
+pub use service::{AnyService, BoxedCall, Interims, Service};
 pub use settings::{Limits, Settings, TrustedPeers};
 pub use slots::Slots;
 pub use tls::{HandshakeFailure, Handshakes};

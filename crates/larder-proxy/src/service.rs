@@ -1,9 +1,14 @@
 //! The listener's side of a worker: each request goes to [`serve`](crate::serve), and each delivery to the log.
 
+use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use larder_http::message::{Delivery, Peer, Request};
-use larder_listen::{Interims, Refusal, Service};
+use larder_listen::{
+    BoundSocket, DrainSignal, Handshakes, Interims, Metrics, Refusal, Service, Settings, Slots, accept_loop,
+};
 use larder_observe::{Ending, LogRecord};
 
 use crate::receipt::Receipt;
@@ -13,6 +18,28 @@ use crate::worker::Worker;
 /// The listener's side of a worker.
 #[derive(Clone, Debug)]
 pub struct ProxyService(pub Arc<Worker>);
+
+impl ProxyService {
+    /// [`larder_listen::accept_loop`] for requests to this worker. In a box, so that the listener is compiled into this crate and not into its
+    /// caller's, whose code is optimised for being built quickly.
+    ///
+    /// # Errors
+    /// Those of the loop.
+    ///
+    /// # Cancel safety
+    /// That of the loop.
+    pub fn accept(
+        self,
+        socket: BoundSocket,
+        settings: Arc<ArcSwap<Settings>>,
+        slots: Arc<Slots>,
+        metrics: Arc<Metrics>,
+        drain: DrainSignal,
+        handshakes: Arc<Handshakes>,
+    ) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send>> {
+        Box::pin(accept_loop(socket, settings, self, slots, metrics, drain, handshakes))
+    }
+}
 
 impl Service for ProxyService {
     type Receipt = Receipt;

@@ -5,7 +5,6 @@
 //! Deliberately absent: any word on caching in its answers; that is what the config in front of it is for.
 
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,7 +14,7 @@ use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method, StatusCode};
 use larder_http::message::{Request, Response, ResponseHead};
 use larder_http::time::Clock;
-use larder_listen::{Interims, Service};
+use larder_listen::{AnyService, BoxedCall, Interims, Service};
 use tokio::sync::Semaphore;
 
 use super::hosted::AppThread;
@@ -47,7 +46,7 @@ impl App {
             renders: AtomicU64::new(0),
             clock: clock.clone(),
         });
-        Ok(Self { thread: AppThread::start(AppService(Arc::clone(&desk)), clock)?, desk })
+        Ok(Self { thread: AppThread::start(AnyService::new(AppService(Arc::clone(&desk))), clock)?, desk })
     }
 
     /// Where it listens.
@@ -89,9 +88,9 @@ struct AppService(Arc<Desk>);
 impl Service for AppService {
     type Receipt = ();
 
-    type Call = Pin<Box<dyn Future<Output = (Response, ())> + Send>>;
+    type Call = BoxedCall;
 
-    fn call(&self, request: Request, _interims: &Interims) -> Self::Call {
+    fn call(&self, request: Request, _interims: &Interims) -> BoxedCall {
         let service = self.clone();
         Box::pin(async move { (service.answer(request).await, ()) })
     }

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use larder_http::time::Clock;
-use larder_listen::{Drain, Metrics, Service, Settings, Slots, accept_loop, bind};
+use larder_listen::{AnyService, Drain, Metrics, Settings, Slots, accept_loop, bind};
 use tokio::sync::oneshot;
 
 /// Connections that an app takes: the most clients that a demo may have, larder's own, and a browser's.
@@ -29,7 +29,7 @@ impl AppThread {
     ///
     /// # Errors
     /// No socket, no thread or no runtime is to be had.
-    pub(super) fn start(service: impl Service, clock: Clock) -> anyhow::Result<Self> {
+    pub(super) fn start(service: AnyService, clock: Clock) -> anyhow::Result<Self> {
         let bound = bind((Ipv4Addr::LOCALHOST, 0).into(), 1)?;
         let address = bound.listener.address;
         let socket = bound.sockets.into_iter().next().context("the app has no socket")?;

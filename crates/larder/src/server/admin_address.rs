@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use larder_admin::{Admin, Guard, Larder, Token};
 use larder_config::{Config, ListenEntry, Secret};
-use larder_listen::{Drain, Metrics as ListenMetrics, Settings, Slots};
+use larder_listen::{AnyService, Drain, Metrics as ListenMetrics, Settings, Slots};
 use tokio::sync::oneshot;
 
 use super::admin::Insight;
@@ -40,11 +40,11 @@ impl AdminServer {
         let bound = super::addresses::listener(&ListenEntry { address: address.into(), tls: false }, config)
             .bind(1)?;
         let address = bound.listener.address;
-        let admin = Admin::new(
+        let admin = AnyService::new(Admin::new(
             insight.clone() as Arc<dyn Larder>,
             Guard { hosts, token, view_token },
             insight.clock.clone(),
-        );
+        ));
         let runtime = super::runtime::build().map_err(failed)?;
         let drain = Drain::new();
         let (stop, stopped) = oneshot::channel();

@@ -4,9 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use larder_listen::{
-    BoundSocket, DrainSignal, Handshakes, Metrics as ListenMetrics, Settings, Slots, accept_loop,
-};
+use larder_listen::{BoundSocket, DrainSignal, Handshakes, Metrics as ListenMetrics, Settings, Slots};
 use larder_observe::WorkerMetrics;
 use larder_proxy::{ProxyService, Worker};
 use tokio::sync::{mpsc, oneshot};
@@ -64,10 +62,9 @@ impl WorkerHandle {
                     let Some(WorkerListener { socket, settings, drain, accepting }) = listener else {
                         return;
                     };
-                    let accepts = accept_loop(
+                    let accepts = service.clone().accept(
                         socket,
                         settings,
-                        service.clone(),
                         Arc::clone(&slots),
                         Arc::clone(&counted),
                         drain,

@@ -6,7 +6,6 @@
 //! Deliberately absent: baskets and accounts; nothing that is sent here is kept.
 
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -18,7 +17,7 @@ use http::header::{
 use http::{HeaderMap, StatusCode};
 use larder_http::message::{Request, RequestHead, Response, ResponseHead};
 use larder_http::time::{Clock, Now};
-use larder_listen::{Interims, Service};
+use larder_listen::{AnyService, BoxedCall, Interims, Service};
 
 use super::super::hosted::AppThread;
 use super::super::prose;
@@ -60,7 +59,7 @@ impl ShopServer {
             began: clock.now(),
             clock: clock.clone(),
         }));
-        Ok(Self(AppThread::start(service, clock)?))
+        Ok(Self(AppThread::start(AnyService::new(service), clock)?))
     }
 
     /// Where it listens.
@@ -132,9 +131,9 @@ struct ShopService(Arc<Counter>);
 impl Service for ShopService {
     type Receipt = ();
 
-    type Call = Pin<Box<dyn Future<Output = (Response, ())> + Send>>;
+    type Call = BoxedCall;
 
-    fn call(&self, request: Request, _interims: &Interims) -> Self::Call {
+    fn call(&self, request: Request, _interims: &Interims) -> BoxedCall {
         let counter = Arc::clone(&self.0);
         Box::pin(async move { (counter.serve(&request.head).await, ()) })
     }

@@ -5,7 +5,6 @@
 //! keeps nothing: a page costs it the time of all four fragments, which is what larder is measured against.
 
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,7 +14,7 @@ use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, COOKIE, HeaderName, Heade
 use http::{HeaderMap, Method, StatusCode};
 use larder_http::message::{Request, Response, ResponseHead};
 use larder_http::time::Clock;
-use larder_listen::{Interims, Service};
+use larder_listen::{AnyService, BoxedCall, Interims, Service};
 use tokio::sync::Semaphore;
 
 use super::super::hosted::AppThread;
@@ -50,7 +49,10 @@ impl FragmentsApp {
             renders: [const { AtomicU64::new(0) }; COUNT],
             clock: clock.clone(),
         });
-        Ok(Self { thread: AppThread::start(FragmentsService(Arc::clone(&kitchen)), clock)?, kitchen })
+        Ok(Self {
+            thread: AppThread::start(AnyService::new(FragmentsService(Arc::clone(&kitchen))), clock)?,
+            kitchen,
+        })
     }
 
     /// Where it listens.
@@ -110,9 +112,9 @@ struct FragmentsService(Arc<Kitchen>);
 impl Service for FragmentsService {
     type Receipt = ();
 
-    type Call = Pin<Box<dyn Future<Output = (Response, ())> + Send>>;
+    type Call = BoxedCall;
 
-    fn call(&self, request: Request, _interims: &Interims) -> Self::Call {
+    fn call(&self, request: Request, _interims: &Interims) -> BoxedCall {
         let service = self.clone();
         Box::pin(async move { (service.answer(request).await, ()) })
     }
