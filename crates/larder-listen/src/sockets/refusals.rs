@@ -15,6 +15,8 @@ async fn check(name: &str, request: &[u8], status: u16, token: &str) {
     assert!(last_line(&response).ends_with(&format!(": {token}\n")), "{name}: {response:?}");
     assert_eq!(response.matches("HTTP/1.1").count(), 1, "{name}: {response:?}");
     assert!(!listener.lines().iter().any(|line| line.contains("smuggled")), "{name}");
+    let told: Vec<_> = listener.service.refused.lock().iter().map(|refusal| refusal.as_str()).collect();
+    assert_eq!(told, [token], "{name}");
 }
 
 fn last_line(response: &str) -> &str {

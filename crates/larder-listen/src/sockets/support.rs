@@ -8,14 +8,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::{Drain, Interims, Listener, Metrics, Service, Settings, Slots, Transport, accept_loop};
+use crate::{
+    AnyService, BoxedCall, Drain, Interims, Listener, Metrics, Refusal, Service, Settings, Slots, Transport,
+    accept_loop,
+};
 use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use http_body::Frame;
 use larder_http::body::{Body, BodyError};
 use larder_http::message::{
-    Delivery, Duplex, Interim, PreparedFields, Request, Response, ResponseHead, Tunnel,
+    Delivery, Duplex, Interim, Peer, PreparedFields, Request, Response, ResponseHead, Tunnel,
 };
 use larder_testkit::Error;
 use larder_testkit::client::Connection;
@@ -41,6 +44,7 @@ pub struct Seen {
 pub struct TestService {
     pub seen: Arc<Mutex<Vec<Seen>>>,
     pub delivered: Arc<Mutex<Vec<Delivery>>>,
+    pub refused: Arc<Mutex<Vec<Refusal>>>,
     pub calls: Arc<AtomicUsize>,
     pub running: Arc<AtomicUsize>,
 }
@@ -56,15 +60,19 @@ impl Drop for Running {
 impl Service for TestService {
     type Receipt = ();
 
-    type Call = Pin<Box<dyn Future<Output = (Response, ())> + Send>>;
+    type Call = BoxedCall;
 
-    fn call(&self, request: Request, interims: &Interims) -> Self::Call {
+    fn call(&self, request: Request, interims: &Interims) -> BoxedCall {
         let (service, interims) = (self.clone(), interims.clone());
         Box::pin(async move { (service.answer(request, interims).await, ()) })
     }
 
     fn delivered(&self, (): (), delivery: Delivery) {
         self.delivered.lock().push(delivery);
+    }
+
+    fn refused(&self, refusal: Refusal, _: Option<Peer>) {
+        self.refused.lock().push(refusal);
     }
 }
 
@@ -269,7 +277,7 @@ impl Listening {
         tokio::spawn(accept_loop(
             bound.sockets.pop().unwrap(),
             Arc::new(arc_swap::ArcSwap::from_pointee(settings)),
-            service.clone(),
+            AnyService::new(service.clone()),
             Slots::new(100),
             metrics.clone(),
             drain.signal(),
