@@ -12,6 +12,7 @@
 
 pub mod accept;
 mod accepted;
+mod any_service;
 pub mod byte_stream;
 mod cell;
 pub mod connection;
@@ -39,13 +40,14 @@ mod tls;
 
 pub use accept::accept_loop;
 pub use accepted::Accepted;
+pub use any_service::AnyService;
 pub use cell::Cell;
 pub use connection::serve_connection;
 pub use drain::{Drain, DrainSignal};
 pub use error::{ListenError, Refusal};
 pub use listener::{Bound, BoundSocket, Listener, Protocol, Protocols, Transport, bind};
 pub use metrics::Metrics;
-pub use service::{AnyService, BoxedCall, Interims, Service};
+pub use service::{BoxedCall, Interims, Service};
 pub use settings::{Limits, Settings, TrustedPeers};
 pub use slots::Slots;
 pub use tls::{HandshakeFailure, Handshakes};

@@ -41,57 +41,6 @@ pub trait Service: Clone + Send + Sync + 'static {
 /// A call of a service that does not count on being answered at once.
 pub type BoxedCall = Pin<Box<dyn Future<Output = (Response, ())> + Send>>;
 
-/// A service of any type. The listener is compiled anew for each type of service, over each transport: services that answer few requests
-/// share this one. Cloning shares the service.
-#[derive(Clone)]
-pub struct AnyService(Arc<dyn Erased>);
-
-impl AnyService {
-    /// A share in `service`.
-    pub fn new(service: impl Service<Receipt = (), Call = BoxedCall>) -> Self {
-        Self(Arc::new(service))
-    }
-}
-
-impl Service for AnyService {
-    type Receipt = ();
-
-    type Call = BoxedCall;
-
-    fn call(&self, request: Request, interims: &Interims) -> BoxedCall {
-        self.0.call(request, interims)
-    }
-
-    fn delivered(&self, (): (), delivery: Delivery) {
-        self.0.delivered(delivery);
-    }
-
-    fn refused(&self, refusal: Refusal, peer: Option<Peer>) {
-        self.0.refused(refusal, peer);
-    }
-}
-
-/// [`Service`] without what a trait object cannot have.
-trait Erased: Send + Sync {
-    fn call(&self, request: Request, interims: &Interims) -> BoxedCall;
-    fn delivered(&self, delivery: Delivery);
-    fn refused(&self, refusal: Refusal, peer: Option<Peer>);
-}
-
-impl<S: Service<Receipt = (), Call = BoxedCall>> Erased for S {
-    fn call(&self, request: Request, interims: &Interims) -> BoxedCall {
-        Service::call(self, request, interims)
-    }
-
-    fn delivered(&self, delivery: Delivery) {
-        Service::delivered(self, (), delivery);
-    }
-
-    fn refused(&self, refusal: Refusal, peer: Option<Peer>) {
-        Service::refused(self, refusal, peer);
-    }
-}
-
 /// The way for interim (1xx) responses to one client: a short queue that its connection empties in order. Cloning
 /// shares the queue. Nothing is kept for clients that cannot take them (HTTP/1.0), nor beyond the limit.
 #[derive(Clone, Debug, Default)]
