@@ -122,7 +122,7 @@ impl Launch {
         self.folder.path()
     }
 
-    /// Starts it for good, and waits until it listens.
+    /// Starts it for good, and waits until it listens, at its admin address as well: larder opens that one later.
     pub(crate) fn contender(mut self) -> Result<Contender> {
         let started = start(&self.name, self.address, &mut self.command).map_err(|error| {
             match self.told.as_ref().map(fs::read_to_string) {
@@ -130,7 +130,10 @@ impl Launch {
                 _ => error,
             }
         })?;
-        let contender = started.owning(self.folder);
+        let mut contender = started.owning(self.folder);
+        if let Some(admin) = self.admin {
+            contender.server.wait_for(admin, READY_MAX)?;
+        }
         Ok(Contender { admin: self.admin, ..contender })
     }
 }
