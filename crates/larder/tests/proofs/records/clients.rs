@@ -168,11 +168,13 @@ async fn ask(slot: &mut Option<Connection>, addr: SocketAddr, target: &str) -> R
         Some(connection) => connection,
         None => slot.insert(Connection::open(addr, BOUND).await?),
     };
-    let answer = connection.exchange(&asking(target)).await?;
-    if answer.fields.first("connection").is_some_and(|value| value == "close") {
+    let answer = connection.exchange(&asking(target)).await;
+    // What comes late on a connection that was given up would be taken for the answer to the next request.
+    let ends = |answer: &Response| answer.fields.first("connection").is_some_and(|value| value == "close");
+    if answer.as_ref().map_or(true, ends) {
         *slot = None;
     }
-    Ok(answer)
+    answer
 }
 
 /// The state that an answer was stamped with, if it is whole and the one of this target.
