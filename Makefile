@@ -12,8 +12,8 @@ BENCH   := target/release/bench
 FIXED   := LARDER_SEED=1 PROPTEST_RNG_SEED=1
 # Most tests wait more than they compute.
 THREADS := RUST_TEST_THREADS=$$((2 * $$(nproc)))
-# A release links the jemalloc and the AWS-LC of the dev build where there are some: the same flags, and minutes of processor time.
-LINKED = $(shell [ ! -x $(SUITES) ] || $(SUITES) linked)
+# A release links the jemalloc of the dev build where there is one: the same flags, and two minutes of processor time.
+JEMALLOC = $(addprefix JEMALLOC_OVERRIDE=$(CURDIR)/,$(shell ls -t target/debug/build/tikv-jemalloc-sys-*/out/build/lib/libjemalloc_pic.a 2>/dev/null | head -1))
 
 # Types and lints of the dashboard's scripts.
 UI_LINTS := target/ui-lints/node_modules
@@ -27,7 +27,7 @@ help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 20
 
 demo: ## a slow app, larder in front of it, load on both, a table
-	$(LINKED) cargo build --release -p larder
+	$(JEMALLOC) cargo build --release -p larder
 	target/release/larder demo
 
 # All packages at once: one that is built alone has other features of its dependencies, and builds them again.
@@ -40,7 +40,7 @@ units: built ## all that cargo runs: units, properties, scenarios, proofs
 
 # With `make -j2` this runs while the tests wait, and yields to them.
 released: built ## larder as released, and the program of the fuzz targets
-	$(LINKED) nice -n 19 cargo build --quiet --release --locked -p larder
+	$(JEMALLOC) nice -n 19 cargo build --quiet --release --locked -p larder
 	nice -n 19 $(SUITES) fuzz --build
 
 # The same. What runs beside it by then looks at the clock, and comes first.
@@ -56,7 +56,7 @@ compared: units
 
 # A larder whose instructions are counted is slow, and gives up clients that wait too long.
 counted: compared released
-	$(LINKED) $(SUITES) instructions
+	$(JEMALLOC) $(SUITES) instructions
 	$(XTASK) readme run
 
 test: counted fuzzed ## every test: units, properties, scenarios, conformance of HTTP/2 and caching, dialects of purges, pages beside the peers, instructions per request, fuzz smoke, the pages' commands
@@ -124,7 +124,7 @@ pages: built ## templates to nginx, Apache, Varnish and larder against the commi
 	$(SUITES) pages $(if $(WRITE),--write)
 
 instructions: built ## instructions per request against the committed figures; WRITE=1 commits new ones
-	$(LINKED) $(SUITES) instructions $(if $(WRITE),--write)
+	$(JEMALLOC) $(SUITES) instructions $(if $(WRITE),--write)
 
 # Its programs are the load and the origin, and must not be what is measured.
 bench: ## measure beside the peers; NAME=hit for one of them (bench/README.md lists them)
@@ -136,6 +136,6 @@ realapp: ## larder in front of real applications; NAME=mediawiki for one of them
 	$(BENCH) realapp $(NAME)
 
 screenshots: ## draw the pictures of the documentation anew: eleven minutes of load in front of Chromium
-	$(LINKED) cargo build --release --locked -p larder
+	$(JEMALLOC) cargo build --release --locked -p larder
 	cargo build --release --locked -p bench
 	$(BENCH) screenshots

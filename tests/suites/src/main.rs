@@ -10,7 +10,6 @@ mod differences;
 mod fuzz;
 mod h2spec;
 mod instructions;
-mod linked;
 mod pages;
 mod peers;
 mod reference;
@@ -74,8 +73,6 @@ enum Suite {
         #[arg(long)]
         write: bool,
     },
-    /// Prepares the C libraries of the dev build for a release, and prints the variables that make it link them
-    Linked,
     /// Templates of pages, to the servers that speak their language and to larder, against the committed list of differences
     Pages {
         /// Rewrite the list from this run
@@ -107,7 +104,6 @@ fn main() -> ExitCode {
             fuzz::run(&root, only.as_deref(), seconds, drawing)
         }
         Suite::Instructions { write } => instructions::run(&root, write),
-        Suite::Linked => linked::run(&root),
         Suite::Pages { write } => pages::run(&root, write),
         Suite::Reference { write } => reference::run(&root, write),
     };
