@@ -2,7 +2,7 @@
 //!
 //! In: a listener, and the number of workers. Out: one socket for each worker, shared by SO_REUSEPORT, so that the kernel
 //! spreads connections and workers share nothing. SO_REUSEPORT would hide that another process listens on the same port, so
-//! each address is bound once without it as a probe.
+//! each address is bound once without it as a probe. The probe does not listen: clients that came to it would be reset when it is closed.
 //! Deliberately absent: the choice of how many workers there are. HTTP/3 will be another [`Transport`] and another [`Protocol`].
 
 use std::io;
@@ -133,7 +133,7 @@ impl Listener {
     /// # Errors
     /// The address is in use, or cannot be bound.
     pub fn bind(self, workers: usize) -> Result<Bound, ListenError> {
-        let probe = self.open(false).map_err(|source| self.failed(source))?;
+        let probe = self.hold(false).map_err(|source| self.failed(source))?;
         let real = probe.local_addr().map_err(|source| self.failed(source))?.as_socket();
         drop(probe);
         Self { address: real.unwrap_or(self.address), ..self }.bind_beside_ours(workers)
@@ -144,7 +144,7 @@ impl Listener {
     /// # Errors
     /// The address cannot be bound.
     pub fn bind_beside_ours(self, workers: usize) -> Result<Bound, ListenError> {
-        let open = |_| Ok(BoundSocket { listener: self, socket: self.open(true)?.into() });
+        let open = |_| Ok(BoundSocket { listener: self, socket: self.open()?.into() });
         let sockets = (0..workers).map(open).collect::<io::Result<_>>();
         Ok(Bound { listener: self, sockets: sockets.map_err(|source| self.failed(source))? })
     }
@@ -156,7 +156,15 @@ impl Listener {
         }
     }
 
-    fn open(&self, is_shared: bool) -> io::Result<socket2::Socket> {
+    fn open(&self) -> io::Result<socket2::Socket> {
+        let socket = self.hold(true)?;
+        socket.listen(BACKLOG)?;
+        socket::defer(&socket);
+        Ok(socket)
+    }
+
+    /// Binds the address, which fails where anything listens there that does not share it, and does not listen.
+    fn hold(&self, is_shared: bool) -> io::Result<socket2::Socket> {
         let (kind, protocol) = match self.transport {
             Transport::Tcp | Transport::Tls => (Type::STREAM, socket2::Protocol::TCP),
         };
@@ -172,8 +180,6 @@ impl Listener {
         // Accepted sockets inherit it: no system call per connection.
         socket.set_tcp_nodelay(true)?;
         socket.bind(&self.address.into())?;
-        socket.listen(BACKLOG)?;
-        socket::defer(&socket);
         Ok(socket)
     }
 }
@@ -194,5 +200,16 @@ mod tests {
         ] {
             assert_eq!([set.has(Http1), set.has(Http2)], has, "{set:?}");
         }
+    }
+    #[test]
+    fn no_client_reaches_what_only_looks_whether_a_port_is_free() {
+        let listener = Listener::from(SocketAddr::from(([127, 0, 0, 1], 0)));
+        let probe = listener.hold(false).unwrap();
+        let address = probe.local_addr().unwrap().as_socket().unwrap();
+        let client = socket2::Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        // At another address, so that it cannot connect to itself.
+        client.bind(&SocketAddr::from(([127, 0, 0, 2], 0)).into()).unwrap();
+        let refused = client.connect(&address.into()).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
     }
 }
