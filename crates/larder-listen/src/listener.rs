@@ -201,6 +201,7 @@ mod tests {
             assert_eq!([set.has(Http1), set.has(Http2)], has, "{set:?}");
         }
     }
+
     #[test]
     fn no_client_reaches_what_only_looks_whether_a_port_is_free() {
         let listener = Listener::from(SocketAddr::from(([127, 0, 0, 1], 0)));

@@ -244,7 +244,13 @@ async fn a_crowd_after_a_purge_asks_the_origin_once() {
                 told.insert(cache_status(&response).to_owned());
             }
         }
-        assert_eq!(scene.asked(target), asked + 1, "{what}: {told:?}");
+        let mut ended = Vec::new();
+        for larder in &larders {
+            for how in ["led", "found", "waited", "apart"] {
+                ended.push(format!("{how} {}", larder.leads(how).await));
+            }
+        }
+        assert_eq!(scene.asked(target), asked + 1, "{what}: {told:?}, {ended:?}");
     }
 }
 
