@@ -77,7 +77,7 @@ torture: built ## what takes long: 500 kills of a larder with disks, each byte c
 	cargo test --workspace --locked --test proofs process::tls_peers::testssl -- --ignored --nocapture
 	$(SUITES) fuzz --seconds $(SECONDS) --kept
 
-check: built ## format, lints, docs, layers, words, sentences, promises, vendored modules, scripts of the dashboard, pages, licences
+check: built ## format, lints, docs, layers, words, sentences, promises, alerts, vendored modules, scripts of the dashboard, pages, licences
 	$(XTASK) need check
 	cargo fmt --all --check
 	$(XTASK) layers
@@ -88,6 +88,7 @@ check: built ## format, lints, docs, layers, words, sentences, promises, vendore
 	$(XTASK) sentences
 	$(XTASK) libraries
 	$(XTASK) promises
+	$(XTASK) alerts
 	$(XTASK) ui check
 	@if [ -d $(UI_LINTS) ]; then $(TSC) && $(ESLINT); else echo "skipped: without npm's packages nothing reads the dashboard's scripts"; fi
 	cargo clippy --workspace --all-targets --locked -- -D warnings

@@ -6,6 +6,7 @@
 //! of the workspace may import it.
 #![allow(clippy::disallowed_macros, reason = "a tool may panic where nobody reads what it prints")]
 
+mod alerts;
 mod calls;
 mod circles;
 mod layers;
@@ -52,6 +53,8 @@ enum Task {
     Libraries,
     /// The page of promises: a test for each promise and each kind of store
     Promises,
+    /// The example's alerts: metrics that are there, and a place in the runbook for each
+    Alerts,
     /// Commands in README.md and docs/guide
     Readme {
         /// `check`: the blocks are well-formed; `run`: run them
@@ -90,6 +93,7 @@ fn main() -> ExitCode {
         Task::Sentences => sentences::run(&root),
         Task::Libraries => libraries::run(&root),
         Task::Promises => promises::run(&root),
+        Task::Alerts => alerts::run(&root),
         Task::Readme { what } if what == "run" => readme::run(&root),
         Task::Readme { .. } => readme::check(&root),
         Task::Ui { what } if what == "vendor" => ui::vendor(&root),

@@ -12,7 +12,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 
 use crate::layers::packages;
-use crate::{calls, circles, layers, libraries, modules, names, promises, sentences, words};
+use crate::{alerts, calls, circles, layers, libraries, modules, names, promises, sentences, words};
 
 /// What reads sources and pages alone, and takes seconds for all of them.
 const READING: &[fn(&Path) -> Result<()>] = &[
@@ -25,6 +25,7 @@ const READING: &[fn(&Path) -> Result<()>] = &[
     sentences::run,
     libraries::run,
     promises::run,
+    alerts::run,
 ];
 
 /// Folders of packages whose tests take minutes, or want a machine for themselves.

@@ -167,6 +167,15 @@ families! {
     PROMOTIONS = "larder_cache_promotions_total" Counter "responses" ["store"]
         "Large bodies that came from disks into memory because they were read again."
         "Stands still where what is in use is larger than memory; then a larger one helps.";
+    STORE_DEGRADED = "larder_store_degraded" Gauge "stores" ["store"]
+        "1 while a store goes on without a disk, or without its directory of files, else 0."
+        "Alert on 1: the store works with less than it was given. `larder stats` says what is missing.";
+    FLIGHTS = "larder_flights" Gauge "fetches" []
+        "Origin fetches of GET and HEAD in flight."
+        "Beside the clients that wait for them: how much the origin is spared at this moment.";
+    FLIGHTS_WAITING = "larder_flights_waiting" Gauge "requests" []
+        "Clients that wait for such a fetch, those that caused it included."
+        "Grows where many ask for the same page and the origin is slow. At most 10 000 wait for one fetch.";
     INVALIDATIONS = "larder_invalidations_total" Counter "invalidations" ["kind"]
         "Invalidations, by kind."
         "Writes through larder and purges, each of which costs later hits.";

@@ -291,8 +291,7 @@ impl Larder for Insight {
         for (name, usage) in &usages {
             promotions.value(&[("store", name.as_str())], usage.promoted);
         }
-        let help = "1 while a store goes on without a disk, or without its directory of files, else 0.";
-        let mut degraded = out.foreign("larder_store_degraded", Kind::Gauge, help);
+        let mut degraded = out.family(&family::STORE_DEGRADED);
         for (name, store) in &view.stores {
             degraded.value(&[("store", name.as_str())], u64::from(store.is_degraded()));
         }
@@ -308,10 +307,8 @@ impl Larder for Insight {
         super::records::expose(&view.remote, out);
         super::versions::expose(&view.versions, out);
         let gauges = self.proxy.gauges();
-        out.foreign("larder_flights", Kind::Gauge, "Origin fetches of GET and HEAD in flight.")
-            .value(&[], gauges.flights);
-        out.foreign("larder_flights_waiting", Kind::Gauge, "Clients that wait for one of them.")
-            .value(&[], gauges.waiting);
+        out.family(&family::FLIGHTS).value(&[], gauges.flights);
+        out.family(&family::FLIGHTS_WAITING).value(&[], gauges.waiting);
         foreign(out, &[], |visit| self.listen_metrics().for_each(visit));
         let (mut full, mut resumed) = (HistogramSnapshot::default(), HistogramSnapshot::default());
         for worker in &self.listening {

@@ -1,11 +1,29 @@
 //! A scrape of `/metrics`, read as a scraper reads it.
 //!
-//! In: the text. Out: samples by series and sums by family; a line that is no sample fails the test.
+//! In: the text. Out: samples by series and sums by family. A line that is no sample fails the test, and so does a family that has no place on the
+//! page of metrics.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+/// The families that docs/reference/metrics.md describes.
+static DESCRIBED: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+    let page = include_str!("../../../../docs/reference/metrics.md");
+    page.lines().filter_map(|line| line.strip_prefix("## `")?.strip_suffix('`')).collect()
+});
 
 /// A scrape.
 pub(crate) struct Metrics(pub String);
 
 impl Metrics {
+    /// Of the text that came.
+    pub(crate) fn read(text: String) -> Self {
+        let families = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+        let missing: Vec<_> = families.filter(|family| !DESCRIBED.contains(family)).collect();
+        assert!(missing.is_empty(), "docs/reference/metrics.md lacks {missing:?}");
+        Self(text)
+    }
+
     /// The value of one series, written with its labels.
     pub(crate) fn value(&self, series: &str) -> Option<f64> {
         let samples = self.samples();

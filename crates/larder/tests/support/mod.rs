@@ -246,7 +246,7 @@ impl Process {
     async fn metrics_over(&self, admin: &mut Connection) -> Metrics {
         let response = admin.exchange(&asking("/metrics")).await.unwrap();
         assert_eq!(response.status, 200, "{response}");
-        Metrics(String::from_utf8(response.body).unwrap())
+        Metrics::read(String::from_utf8(response.body).unwrap())
     }
 
     /// The gauges of [`GAUGES`] and the number of descriptors, once that number has come to rest.

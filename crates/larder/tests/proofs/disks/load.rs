@@ -222,7 +222,7 @@ impl Load {
     /// what is gone than they may, and the origin had the rest of another version only.
     async fn is_let_go(&self) -> bool {
         let answer = within("metrics", get(self.admin, "/metrics")).await;
-        let metrics = Metrics(String::from_utf8(answer.body).unwrap());
+        let metrics = Metrics::read(String::from_utf8(answer.body).unwrap());
         let cut = metrics.value("larder_slow_readers_total{outcome=\"cut\"}").unwrap_or(0.0) as u64;
         let is_one_more = |known: u64| (known < cut).then_some(known + 1);
         self.tally.let_go.fetch_update(Ordering::SeqCst, Ordering::SeqCst, is_one_more).is_ok()
