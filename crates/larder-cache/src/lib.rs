@@ -59,6 +59,7 @@ pub use page::{PageControl, PageSaid, PartSaid, page_control};
 pub use part::{Gap, Part};
 pub use policy::{
     Assemble, CachePolicy, Controls, Ignored, JITTER_MAX, Lifetimes, SetCookiePolicy, TemplatePolicy, Wishes,
+    is_credentials,
 };
 pub use purge::tags::{TagFields, Tags};
 pub use reuse::{Reuse, UnusableReason, ValidateReason, only_if_cached, reuse};

@@ -114,6 +114,37 @@ impl NotStorable {
         }
     }
 
+    /// The reason with this word.
+    pub fn of_token(token: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.token() == token)
+    }
+
+    /// Whether the response may speak of one client, although its fields may not say so: what is made of it is for that
+    /// client too.
+    pub const fn is_of_one_client(self) -> bool {
+        match self {
+            Self::Private
+            | Self::Authorization
+            | Self::SessionCookie
+            | Self::VaryAny
+            | Self::SetCookie
+            | Self::SetSessionCookie
+            | Self::SetPersonalCookie
+            | Self::SetCookieBypass => true,
+            Self::Method
+            | Self::Interim
+            | Self::PartialContent
+            | Self::NotModified
+            | Self::PreconditionFailed
+            | Self::RangeNotSatisfiable
+            | Self::RequestNoStore
+            | Self::MustUnderstand
+            | Self::NoStore
+            | Self::NoCache
+            | Self::NoLifetime => false,
+        }
+    }
+
     /// Whether it was this request that forbade it: another one for the same URI may well be answered by something
     /// that can be stored.
     pub const fn lies_in_request(self) -> bool {

@@ -165,8 +165,8 @@ impl CachePolicy {
 const CREDENTIALS: [&str; 5] =
     ["client-cert", "authorization", "x-api-key", "x-auth-token", "x-access-token"];
 
-/// Whether a request field of this name carries credentials.
-pub(crate) fn is_credentials(name: &HeaderName) -> bool {
+/// Whether a request field of this name carries credentials: Authorization, Client-Cert, or an API key by one of its usual names.
+pub fn is_credentials(name: &HeaderName) -> bool {
     CREDENTIALS.contains(&name.as_str())
 }
 

@@ -47,6 +47,9 @@ pub struct Limits {
     pub interims_max: usize,
     /// How long a tunnel may be silent. 1 h.
     pub tunnel_idle: Duration,
+    /// Whether calls of gRPC may pause for as long as a tunnel. Only where an origin can answer them: to any other, their content type is a
+    /// word that every client may say. No.
+    pub has_grpc: bool,
     /// From accepting a connection to the end of its TLS handshake, however bytes trickle in. 10 s.
     pub handshake_time: Duration,
     /// TLS handshakes under way at once, for each worker. 512: beyond that, connections wait in the kernel.
@@ -76,6 +79,7 @@ impl Default for Limits {
             linger_time: Duration::from_secs(2),
             interims_max: 16,
             tunnel_idle: Duration::from_secs(3600),
+            has_grpc: false,
             handshake_time: Duration::from_secs(10),
             handshakes_max: 512,
             streams_max: 128,

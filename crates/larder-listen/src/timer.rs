@@ -88,6 +88,14 @@ impl Pace {
         self.window_bytes = self.window_bytes.saturating_add(bytes);
     }
 
+    /// Forgets all that it has noted, as if the peer had never been waited for.
+    pub(crate) fn restart(&mut self) {
+        self.waiting_since = None;
+        self.window_since = None;
+        self.window_waited = Duration::ZERO;
+        self.window_bytes = 0;
+    }
+
     /// To be polled while the peer is waited for. Ready once it is too slow.
     pub(crate) fn poll_stalled(&mut self, cx: &mut Context<'_>, timer: &mut Timer) -> Poll<()> {
         loop {

@@ -97,7 +97,7 @@ fn accept_content(
     };
     let announced = trailers::announced(&parts.headers);
     answer::strip(&mut parts.headers);
-    let is_reusable = framing.is_reusable && is_upload_complete;
+    let is_reusable = framing.is_reusable && is_upload_complete && !asked.authenticates_connection;
     let hold = Hold { lease, is_reusable, uploading, in_flight };
     let body = if incoming.is_end_stream() {
         hold.finish();

@@ -24,7 +24,7 @@ use crate::error::{OriginError, OriginFailure, SetupError};
 use crate::fleet::{Chooser, Fleet, Pools, Reach, Ticket};
 use crate::in_flight::InFlight;
 use crate::reach::{Journey, Reached};
-use crate::request::{Asked, OriginRequest, Outgoing};
+use crate::request::{Asked, OriginRequest, Outgoing, authenticates_connection};
 use crate::resources::OriginResources;
 use crate::settings::{OriginSettings, Retry, ServerAddress};
 use crate::state::OriginState;
@@ -148,10 +148,11 @@ impl Origin {
         } = request;
         in_flight.count_at(received);
         let unsent = |error| OriginFailure::before_all(error, begun.elapsed());
+        let authenticates_connection = authenticates_connection(&fields);
         let outgoing =
             Outgoing::new(method.clone(), &target, &authority, fields, body, (websocket, &trailers));
         let mut outgoing = outgoing.map_err(unsent)?;
-        let asked = Asked { method, websocket, total };
+        let asked = Asked { method, websocket, total, authenticates_connection };
 
         let queue = &self.resources.queue;
         let seat = queue.enter(&settings.in_flight, self.fleet.number(), total).await;

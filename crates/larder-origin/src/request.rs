@@ -210,6 +210,18 @@ pub(crate) struct Asked {
     pub(crate) websocket: bool,
     /// When the whole exchange must be over.
     pub(crate) total: Option<Instant>,
+    /// See [`authenticates_connection`].
+    pub(crate) authenticates_connection: bool,
+}
+
+/// Whether a request may sign its client in for all that comes over the same connection: HTTP forbids that (RFC 9110 3.3), but
+/// servers of NTLM and Negotiate do it (RFC 4559). Such a connection serves no other client's request.
+pub(crate) fn authenticates_connection(fields: &HeaderMap) -> bool {
+    fields.get_all(header::AUTHORIZATION).iter().any(|value| {
+        let scheme =
+            value.as_bytes().trim_ascii_start().split(|byte| *byte == b' ').next().unwrap_or_default();
+        scheme.eq_ignore_ascii_case(b"ntlm") || scheme.eq_ignore_ascii_case(b"negotiate")
+    })
 }
 
 #[cfg(test)]
@@ -225,6 +237,22 @@ mod tests {
             .iter()
             .map(|(n, v)| (n.parse::<http::HeaderName>().unwrap(), HeaderValue::from_static(v)))
             .collect()
+    }
+
+    #[test]
+    fn only_two_schemes_authenticate_a_connection() {
+        for (value, is) in [
+            ("NTLM TlRMTVNTUAAB", true),
+            ("Negotiate YIIG", true),
+            ("negotiate  YIIG", true),
+            ("Basic bnRsbTp4", false),
+            ("Bearer negotiate", false),
+            ("Negotiated x", false),
+            ("", false),
+        ] {
+            assert_eq!(authenticates_connection(&fields(&[("authorization", value)])), is, "{value}");
+        }
+        assert!(!authenticates_connection(&HeaderMap::new()));
     }
 
     #[track_caller]

@@ -29,7 +29,7 @@ section! {
         body_idle: Duration = "30s", in "100ms" ..= "1h", why "A phone may change cells, a stalled client may not stay.";
         /// The longest wait between two successful writes to a client; on HTTP/2 also for a closed window.
         write_idle: Duration = "30s", in "100ms" ..= "1h", why "The same for a client that takes nothing.";
-        /// The longest wait for the next request on a connection.
+        /// The longest wait for the next request on a connection. With `"0s"`, each connection is closed behind its first answer.
         keep_alive_idle: Duration = "60s", in "0s" ..= "24h", why "Pages are read longer than that, but not followed.";
         /// The least that a client has to send or take, per second, measured over `rate_window`.
         rate_min: ByteSize = "256B", in "0B" ..= "1MiB",

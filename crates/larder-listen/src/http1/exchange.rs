@@ -407,6 +407,7 @@ impl<'a, T: ByteStream, S: Service> Conn<'a, T, S> {
         must_close |= !incoming.is_complete()
             || !asked.may_persist
             || delimited == Delimited::Close
+            || self.context.settings.limits.keep_alive_idle.is_zero()
             || self.drain.is_draining();
         let persistence = match asked.version {
             _ if must_close => Persistence::Close,

@@ -25,7 +25,7 @@ use crate::error::Refusal;
 use crate::settings::Limits;
 
 /// The longest method name that is looked at.
-const METHOD_BYTES_MAX: usize = 32;
+pub(crate) const METHOD_BYTES_MAX: usize = 32;
 /// Two spaces and the version.
 const REQUEST_LINE_REST: usize = 10;
 

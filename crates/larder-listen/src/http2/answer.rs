@@ -49,7 +49,11 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
         let (content, body) = match has_ended {
             true => (None, Body::Empty),
             false => {
-                let (content, body) = IncomingContent::new(length, expects_continue, pace_of(&head, limits));
+                let (content, body) = IncomingContent::new(
+                    length,
+                    expects_continue,
+                    (pace_of(&head, limits), self.window_turns.clone()),
+                );
                 (Some(content), body)
             }
         };
@@ -373,7 +377,7 @@ fn each(block: &mut Block<'_>, fields: &HeaderMap) {
 
 /// The least that a client must send of its content. A call of gRPC may pause for as long as a tunnel.
 fn pace_of(head: &RequestHead, limits: &Limits) -> Pace {
-    match content_type::is_grpc(&head.fields) {
+    match limits.has_grpc && content_type::is_grpc(&head.fields) {
         true => Pace::new(limits.tunnel_idle, limits.tunnel_idle, 0),
         false => Pace::new(limits.body_idle, limits.rate_window, limits.rate_min),
     }

@@ -3,6 +3,10 @@
 //! In: frames that do nothing by themselves, resets, and what they are weighed against. Out: whether the connection goes on. A counter in
 //! [`Metrics`](crate::metrics::Metrics) tells which bound has ended one.
 
+use std::time::Duration;
+
+use tokio::time::Instant;
+
 /// Frames without a use of their own that each request pays for, and each [`CONTENT_BYTES`] of content in either direction.
 const FRAMES_PER_USE: u32 = 64;
 const CONTENT_BYTES: u64 = 16 * 1024;
@@ -10,6 +14,8 @@ const CONTENT_BYTES: u64 = 16 * 1024;
 const FRAMES_SAVED_MAX: u32 = 10_000;
 /// Frames that each DATA frame pays for: clients open two windows for it.
 const FRAMES_PER_DATA: u32 = 2;
+/// Frames that each second pays for: a client may ask now and then whether a connection that waits is still there.
+const FRAMES_PER_SECOND: u64 = 1;
 /// Streams that larder has to reset for errors of their client, beyond those that were finished.
 const FORCED_RESETS_MAX: u64 = 20;
 
@@ -28,6 +34,8 @@ pub(super) enum Exhausted {
 #[derive(Debug)]
 pub(super) struct Budget {
     frames: u32,
+    /// Up to when seconds have paid.
+    paid_until: Instant,
     content: u64,
     finished: u64,
     reset: u64,
@@ -38,7 +46,15 @@ pub(super) struct Budget {
 impl Budget {
     /// `resets_max` is the limit of the config.
     pub(super) fn new(resets_max: u64) -> Self {
-        Self { frames: FRAMES_SAVED_MAX / 10, content: 0, finished: 0, reset: 0, forced: 0, resets_max }
+        Self {
+            frames: FRAMES_SAVED_MAX / 10,
+            paid_until: Instant::now(),
+            content: 0,
+            finished: 0,
+            reset: 0,
+            forced: 0,
+            resets_max,
+        }
     }
 
     /// A request came.
@@ -60,8 +76,18 @@ impl Budget {
 
     /// A frame came that does nothing by itself.
     pub(super) fn frame(&mut self) -> Result<(), Exhausted> {
+        if self.frames == 0 {
+            self.save_seconds();
+        }
         self.frames = self.frames.checked_sub(1).ok_or(Exhausted::Frames)?;
         Ok(())
+    }
+
+    /// Saves what the time since has paid for.
+    fn save_seconds(&mut self) {
+        let seconds = self.paid_until.elapsed().as_secs();
+        self.paid_until += Duration::from_secs(seconds);
+        self.save(u32::try_from(seconds * FRAMES_PER_SECOND).unwrap_or(u32::MAX));
     }
 
     /// A stream was answered whole.
@@ -106,6 +132,21 @@ mod tests {
         budget.finished();
         assert!((0..=FORCED_RESETS_MAX).all(|_| budget.forced().is_ok()));
         assert_eq!(budget.forced(), Err(Exhausted::ForcedResets));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn frames_are_paid_for_by_time_where_nothing_else_happens() {
+        let mut budget = Budget::new(0);
+        for second in 0..5000 {
+            tokio::time::advance(Duration::from_secs(1)).await;
+            assert_eq!(budget.frame(), Ok(()), "after {second} s");
+        }
+        let spend = |budget: &mut Budget| (0..).take_while(|_| budget.frame().is_ok()).count();
+        while budget.frame().is_ok() {}
+        tokio::time::advance(Duration::from_secs(7)).await;
+        assert_eq!(spend(&mut budget), 7);
+        tokio::time::advance(Duration::from_secs(100_000)).await;
+        assert_eq!(spend(&mut budget), 10_000);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use bytes::BytesMut;
 use tokio::time::Instant;
 
 use super::budget::Budget;
-use super::flow::{CONNECTION_WINDOW, ReceiveWindow};
+use super::flow::{CONNECTION_WINDOW, ReceiveWindow, WindowTurns};
 use super::frame::ErrorCode;
 use super::frame_queue::FrameQueue;
 use super::hpack::decode::{Decoder, TABLE_BYTES_DEFAULT};
@@ -150,6 +150,7 @@ pub(super) struct Http2Connection<'a, T, S: Service> {
     pub(super) queue: FrameQueue,
     pub(super) schedule: Schedule,
     pub(super) receive_window: ReceiveWindow,
+    pub(super) window_turns: WindowTurns,
     /// Queued content that is to be counted when it is written.
     pub(super) portions: VecDeque<Portion<'a, S>>,
     /// The limit on a client that keeps the window of the connection closed.
@@ -198,6 +199,7 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
             queue: FrameQueue::new(limits),
             schedule: Schedule::default(),
             receive_window: ReceiveWindow::new(CONNECTION_WINDOW),
+            window_turns: WindowTurns::default(),
             portions: VecDeque::new(),
             window_pace: None,
             pace: None,

@@ -66,7 +66,12 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
         } else if let Leaving::No = self.leaving {
             self.shrink();
             let since = *self.idle_since.get_or_insert_with(Instant::now);
-            if self.timer.poll(cx, since + limits.keep_alive_idle).is_ready() {
+            // The first request has the time of a head, as over HTTP/1: the connection was opened for it.
+            let limit = match self.streams.last {
+                0 => limits.keep_alive_idle.max(limits.head_time),
+                _ => limits.keep_alive_idle,
+            };
+            if self.timer.poll(cx, since + limit).is_ready() {
                 self.context.metrics.idle_closed.add(1);
                 self.warn();
             }

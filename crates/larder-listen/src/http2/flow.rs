@@ -3,6 +3,9 @@
 //! In: frames sent and received, and content that its reader has taken. Out: how much may be sent, and when the client is to be told
 //! of more room. A window is opened for content that was taken, and for content that nothing will ever take.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 /// Content of one stream that may wait here for its reader: a few round trips of an ordinary line.
 pub(super) const STREAM_WINDOW: u32 = 256 * 1024;
 /// The same for all streams of a connection together.
@@ -73,6 +76,11 @@ impl ReceiveWindow {
         self.owed = self.owed.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
     }
 
+    /// Whether the client may send nothing, and will not be told of more yet.
+    pub(super) fn is_shut(&self) -> bool {
+        self.left == 0 && self.owed == 0
+    }
+
     /// By how much to open it now. Each update doubles what the client has left at least, so there are few of them, and a client that waits
     /// is always told.
     pub(super) fn update(&mut self) -> Option<u32> {
@@ -83,6 +91,30 @@ impl ReceiveWindow {
         self.left = self.left.saturating_add(by);
         Some(by)
     }
+}
+
+/// How often the window of a connection was shut and opened again, for those who wait for content of its streams: a client that may send
+/// nothing is not slow.
+#[derive(Clone, Debug, Default)]
+pub(super) struct WindowTurns(Arc<AtomicU32>);
+
+impl WindowTurns {
+    /// Notes whether the client may send nothing more. Only to be called by the connection.
+    pub(super) fn note(&self, is_shut: bool) {
+        if is_shut != is_odd(self.0.load(Ordering::Relaxed)) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the window is shut, or was since it was asked with the same `seen`.
+    pub(super) fn was_shut(&self, seen: &mut u32) -> bool {
+        let turns = self.0.load(Ordering::Relaxed);
+        std::mem::replace(seen, turns) != turns || is_odd(turns)
+    }
+}
+
+fn is_odd(turns: u32) -> bool {
+    !turns.is_multiple_of(2)
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use http_body::{Frame, SizeHint};
 use larder_http::body::{Body, BodyError};
 use parking_lot::Mutex;
 
+use super::flow::WindowTurns;
 use crate::error::Refusal;
 use crate::timer::{Pace, Timer};
 
@@ -63,13 +64,24 @@ pub(super) struct IncomingContent(Arc<Mutex<State>>);
 
 impl IncomingContent {
     /// Content of this length, where it is known, and the body that its reader gets. `awaits_continue`: the client sends nothing before it
-    /// is told to go on.
-    pub(super) fn new(length: Option<u64>, awaits_continue: bool, pace: Pace) -> (Self, Body) {
+    /// is told to go on. The pace counts while it may send.
+    pub(super) fn new(
+        length: Option<u64>,
+        awaits_continue: bool,
+        (pace, window_turns): (Pace, WindowTurns),
+    ) -> (Self, Body) {
         let state = Arc::new(Mutex::new(State { left: length, awaits_continue, ..State::default() }));
         // Nothing, with an end that is still to come, is content of a length that is not known: a length of 0 would tell the origin of an
         // end that this client may yet break.
         let length = length.filter(|length| *length > 0);
-        let reader = ContentReader { state: Arc::clone(&state), left: length, pace, timer: Timer::default() };
+        let reader = ContentReader {
+            state: Arc::clone(&state),
+            left: length,
+            pace,
+            timer: Timer::default(),
+            window_turns,
+            turns_seen: 0,
+        };
         (Self(state), Body::Stream { length, stream: Box::pin(reader) })
     }
 
@@ -199,6 +211,9 @@ struct ContentReader {
     /// The limit on a client that the reader waits for.
     pace: Pace,
     timer: Timer,
+    /// Content of other streams that is not taken may have shut the window of the connection, for this one too.
+    window_turns: WindowTurns,
+    turns_seen: u32,
 }
 
 impl http_body::Body for ContentReader {
@@ -246,6 +261,12 @@ impl http_body::Body for ContentReader {
         if this.pace.poll_stalled(cx, &mut this.timer).is_pending() {
             return Poll::Pending;
         }
+        if this.window_turns.was_shut(&mut this.turns_seen) {
+            this.pace.restart();
+            if this.pace.poll_stalled(cx, &mut this.timer).is_pending() {
+                return Poll::Pending;
+            }
+        }
         let mut state = this.state.lock();
         state.ended = true;
         state.wanted.failed = Some(Refusal::BodyTimeout);
@@ -283,7 +304,7 @@ mod tests {
 
     fn content(length: Option<u64>) -> (IncomingContent, larder_http::body::Stream) {
         let pace = Pace::new(Duration::from_secs(30), Duration::from_secs(30), 1);
-        match IncomingContent::new(length, false, pace) {
+        match IncomingContent::new(length, false, (pace, WindowTurns::default())) {
             (content, Body::Stream { stream, .. }) => (content, stream),
             _ => panic!("a stream"),
         }
@@ -312,6 +333,26 @@ mod tests {
         assert!(body.is_end_stream());
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_may_not_send_is_not_slow() {
+        let pace = Pace::new(Duration::from_secs(30), Duration::from_secs(30), 1);
+        let turns = WindowTurns::default();
+        let (_content, body) = IncomingContent::new(None, false, (pace, turns.clone()));
+        let Body::Stream { mut stream, .. } = body else { panic!("a stream") };
+        let reading = tokio::spawn(async move { poll_fn(|cx| stream.as_mut().poll_frame(cx)).await });
+        let after = |seconds| tokio::time::sleep(Duration::from_secs(seconds));
+        after(20).await;
+        turns.note(true);
+        after(100).await;
+        assert!(!reading.is_finished(), "its window is shut");
+        turns.note(false);
+        after(29).await;
+        assert!(!reading.is_finished(), "its time begins when it may send");
+        after(62).await;
+        assert!(reading.is_finished());
+        assert!(matches!(reading.await, Ok(Some(Err(BodyError::Stalled)))));
+    }
+
     #[tokio::test]
     async fn more_or_less_than_announced_is_no_end() {
         let (content, _body) = self::content(Some(3));
@@ -323,7 +364,7 @@ mod tests {
     #[tokio::test]
     async fn nothing_announced_is_not_said_before_the_end() {
         let pace = Pace::new(Duration::from_secs(30), Duration::from_secs(30), 1);
-        let (content, body) = IncomingContent::new(Some(0), false, pace);
+        let (content, body) = IncomingContent::new(Some(0), false, (pace, WindowTurns::default()));
         assert_eq!(body.length(), None);
         assert_eq!(content.give(Bytes::from_static(b"a")), Err(BodyError::Framing));
         assert_eq!(content.end(None), Ok(()));

@@ -387,6 +387,7 @@ impl<T: ByteStream, S: Service> Http2Connection<'_, T, S> {
         if let Some(by) = self.receive_window.update() {
             self.queue.control((WINDOW_UPDATE, 0, 0), &by.to_be_bytes());
         }
+        self.window_turns.note(self.receive_window.is_shut());
         for id in std::mem::take(&mut self.unended) {
             self.queue.reset(id, ErrorCode::NoError);
         }

@@ -18,6 +18,7 @@ use larder_http::trailers::{self, Wish};
 use super::hpack::decode::DecodedField;
 use super::priority::{PRIORITY_FIELD, Priority};
 use crate::error::Refusal;
+use crate::http1::head::METHOD_BYTES_MAX;
 use crate::settings::Limits;
 
 /// A typed head and what it said about its content.
@@ -124,6 +125,7 @@ impl HeadBuilder {
             Pseudo::Method => {
                 let method = match octets {
                     b"GET" => Ok(Method::GET),
+                    octets if octets.len() > METHOD_BYTES_MAX => Err(Refusal::Method),
                     octets => Method::from_bytes(octets).map_err(|_| Refusal::RequestLine),
                 };
                 (self.method.replace(method).is_none(), Refusal::Method)

@@ -71,7 +71,7 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
     /// Streams wait for the window of the connection, for a limited time.
     pub(super) fn poll_window(&mut self, cx: &mut Context<'_>) {
         if self.queue.window.room() > 0 || self.streams.open() == 0 {
-            return;
+            return self.end_window_wait();
         }
         let waits = |place: &usize| {
             let stream = self.streams.at(*place);
@@ -79,7 +79,7 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
         };
         let waiting: Vec<usize> = self.streams.places().filter(waits).collect();
         if waiting.is_empty() {
-            return;
+            return self.end_window_wait();
         }
         let limits = &self.context.settings.limits;
         let pace = self.window_pace.get_or_insert_with(|| {
@@ -94,6 +94,13 @@ impl<'a, T: ByteStream, S: Service> Http2Connection<'a, T, S> {
             self.cut(place, ErrorCode::Cancel);
         }
         self.has_news = true;
+    }
+
+    /// No stream waits for the window of the connection. The next wait has all of its time; what counts by rate goes on.
+    fn end_window_wait(&mut self) {
+        if let Some(pace) = &mut self.window_pace {
+            pace.moved(0);
+        }
     }
 
     /// Ends a stream whose answer cannot be whole.

@@ -307,10 +307,42 @@ async fn a_drain_lets_streams_finish_and_takes_no_new_ones() {
 
 #[tokio::test]
 async fn an_idle_connection_is_told_to_go() {
-    let limits = Limits { keep_alive_idle: Duration::from_millis(50), ..Limits::default() };
+    let short = Duration::from_millis(50);
+    let limits = Limits { keep_alive_idle: short, head_time: short, ..Limits::default() };
     let listener = Listening::with(Settings { limits, ..Settings::default() });
     let _client = connect(&listener).await;
     eventually(|| listener.metrics.open.value() == 1).await;
     eventually(|| listener.metrics.open.value() == 0).await;
     assert_eq!(listener.metrics.idle_closed.value(), 1);
+}
+
+#[tokio::test]
+async fn a_connection_that_is_never_kept_serves_its_first_request() {
+    let limits = Limits { keep_alive_idle: Duration::ZERO, ..Limits::default() };
+    let listener = Listening::with(Settings { limits, ..Settings::default() });
+    let mut client = connect(&listener).await;
+    // The settings of both sides are acknowledged by then, and the connection is idle.
+    let unanswered =
+        tokio::time::timeout(Duration::from_millis(50), poll_fn(|_| std::task::Poll::<()>::Pending));
+    assert!(unanswered.await.is_err() && listener.metrics.idle_closed.value() == 0);
+    let (response, _) = send(&mut client, request("GET", "http://a/known", &[]), true);
+    assert_eq!(read(response).await.unwrap().0.status, 200);
+    eventually(|| listener.metrics.open.value() == 0).await;
+    assert_eq!(listener.metrics.idle_closed.value(), 1);
+}
+
+#[tokio::test]
+async fn only_where_there_are_calls_may_a_call_pause() {
+    for (has_grpc, expected) in [(false, 408), (true, 200)] {
+        let limits = Limits { body_idle: Duration::from_millis(50), has_grpc, ..Limits::default() };
+        let listener = Listening::with(Settings { limits, ..Settings::default() });
+        let mut client = connect(&listener).await;
+        let call = request("POST", "http://a/up", &[("content-type", "application/grpc")]);
+        let (response, mut stream) = send(&mut client, call, false);
+        stream.send_data(Bytes::from("hel"), false).unwrap();
+        // The pause is the case.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let _ = stream.send_data(Bytes::from("lo"), true);
+        assert_eq!(read(response).await.unwrap().0.status, expected, "{has_grpc}");
+    }
 }

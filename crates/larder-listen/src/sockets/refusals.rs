@@ -273,6 +273,18 @@ async fn a_client_that_is_too_slow_is_told_so() {
 }
 
 #[tokio::test]
+async fn where_no_connection_is_kept_each_answer_says_so() {
+    let limits = Limits { keep_alive_idle: Duration::ZERO, ..Limits::default() };
+    let listener = Listening::with(Settings { limits, ..Settings::default() });
+    let response = listener.send("GET /empty HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    assert!(
+        response.starts_with("HTTP/1.1 200 ") && response.contains("\r\nconnection: close\r\n"),
+        "{response:?}"
+    );
+    assert_eq!(listener.metrics.idle_closed.value(), 0);
+}
+
+#[tokio::test]
 async fn a_head_that_trickles_has_the_same_time_as_one_that_stops() {
     let limits = Limits { head_time: Duration::from_millis(100), ..Limits::default() };
     let listener = Listening::with(Settings { limits, ..Settings::default() });

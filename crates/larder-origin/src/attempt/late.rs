@@ -8,13 +8,18 @@ use larder_http::fields::content_type;
 use tokio::time::Instant;
 
 use crate::error::OriginError;
-use crate::settings::{OriginSettings, Timeouts};
+use crate::settings::{OriginSettings, Protocol, Timeouts};
 use crate::upload::UploadProgress;
 
-/// How long the head may take: the servers of gRPC send it with the first message, which may be long in coming.
+/// How long the head may take: the servers of gRPC send it with the first message, which may be long in coming. gRPC needs HTTP/2; over HTTP/1 its content
+/// type is a word that any client may say.
 pub(crate) fn first_byte_limit(request: &HeaderMap, settings: &OriginSettings) -> Duration {
     let Timeouts { first_byte, event_stream, .. } = settings.timeouts;
-    if content_type::is_grpc(request) { first_byte.max(event_stream) } else { first_byte }
+    if settings.protocol != Protocol::Http1 && content_type::is_grpc(request) {
+        first_byte.max(event_stream)
+    } else {
+        first_byte
+    }
 }
 
 /// Which limit of time passed before the head.

@@ -187,7 +187,10 @@ impl Page {
         let is_empty = body.is_empty();
         // A body that passes through holds a place at its origin.
         let is_to_be_asked_again = passes && !body.is_whole() && !self.queue.is_front(ask.slot);
-        let piece = if is_to_be_asked_again { PagePiece::Again(uri.clone()) } else { PagePiece::Body(body) };
+        let piece = match is_to_be_asked_again {
+            true => PagePiece::Again { uri: uri.clone(), takes_errors: self.is_in_ssi(ask) },
+            false => PagePiece::Body(body),
+        };
         self.queue.bring(ask.slot, piece);
         self.run.give(ask.slot, Answer::Body { is_empty });
     }

@@ -66,7 +66,7 @@ impl Page {
                         }
                     }
                 }
-                PagePiece::Again(_) => failed = Some(IncludeFailure::TooLarge),
+                PagePiece::Again { .. } => failed = Some(IncludeFailure::TooLarge),
                 PagePiece::Failed(reason) => failed = Some(*reason),
                 PagePiece::Slot(_) => {}
             }

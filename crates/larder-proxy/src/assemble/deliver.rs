@@ -229,10 +229,10 @@ impl Page {
                         Poll::Ready(Some(Ok(bytes))) => (bytes, false),
                         Poll::Ready(Some(Err(_))) => return Poll::Ready(Some(Err(IncludeFailure::Broken))),
                     },
-                    PagePiece::Again(uri) => {
+                    PagePiece::Again { uri, takes_errors } => {
                         let (fragments, limit) = (&self.fragments, self.settings.timeout);
                         let again = self.again.get_or_insert_with(|| {
-                            let asked = later(fragments.ask(uri, false));
+                            let asked = later(fragments.ask(uri, *takes_errors));
                             Box::pin(async move {
                                 timeout(limit, asked).await.unwrap_or(Err(IncludeFailure::Timeout.into()))
                             })

@@ -254,7 +254,7 @@ impl Page {
                 }
                 None => false,
             },
-            PagePiece::Again(_) | PagePiece::Slot(_) | PagePiece::Failed(_) => false,
+            PagePiece::Again { .. } | PagePiece::Slot(_) | PagePiece::Failed(_) => false,
         });
         // One that is too long is known to be, and what is missing of it does not matter.
         if !is_there && whole.length() <= size_max {

@@ -24,7 +24,7 @@ pub(crate) enum PagePiece {
     /// The body of a fragment.
     Body(PartBody),
     /// A body that is long, and is asked for again in its turn.
-    Again(DocumentUri),
+    Again { uri: DocumentUri, takes_errors: bool },
     /// Another slot.
     Slot(SlotId),
     /// Nothing can be sent from here on.

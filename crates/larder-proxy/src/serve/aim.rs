@@ -3,25 +3,26 @@
 //! In: the page's request, as its own site and rule have it, and the URI of an include. Out: the request for that, under the site and rule of
 //! its URI. An include reaches the page's own host, and others only where the config names them and has a site for them: no page
 //! chooses an address, a port or a scheme. Of the page's fields all end-to-end ones go along but those that are about the page's
-//! own content, its conditions and freshness. Cookie and Authorization go to the page's own origin alone.
+//! own content, its conditions and freshness. Cookie and credentials go to the page's own origin alone.
 //! Deliberately absent: what comes of that request. [`ServedFragments`](super::fragment) serves it, and `explain` looks it up.
 
 use std::sync::Arc;
 
 use http::header::{
-    ACCEPT_ENCODING, AUTHORIZATION, CACHE_CONTROL, COOKIE, EXPECT, IF_MATCH, IF_MODIFIED_SINCE,
-    IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, PRAGMA, RANGE, TE,
+    ACCEPT_ENCODING, CACHE_CONTROL, COOKIE, EXPECT, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE,
+    IF_UNMODIFIED_SINCE, PRAGMA, RANGE, TE,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use larder_assemble::IncludeFailure;
 use larder_http::fields::cache_control::RequestDirectives;
 use larder_http::fields::client_cert::CLIENT_CERT;
-use larder_http::message::RequestHead;
+use larder_http::message::{ClientPolicyId, RequestHead};
 use larder_http::target::Target;
 use larder_http::target::reference::DocumentUri;
 
 use crate::key;
 use crate::plan::Plan;
+use crate::route::Site;
 use crate::settings::{FragmentSettings, KeySettings, RuleSettings};
 
 /// Fields of the page's request that say nothing of its fragments. Those that begin with `content-` go as well.
@@ -102,6 +103,12 @@ impl Aim {
             return Err(IncludeFailure::Host);
         }
         let (index, site) = plan.router.site(uri.authority.host()).ok_or(IncludeFailure::Host)?;
+        // Its clients have to show a certificate to be served, and of the page's client that is not known.
+        let own_policy =
+            || plan.router.site(self.head.authority.host()).and_then(|(_, own)| client_policy(own));
+        if !is_own_host && client_policy(site).is_some_and(|policy| own_policy() != Some(policy)) {
+            return Err(IncludeFailure::Host);
+        }
         let scheme = if is_own_host { self.head.scheme } else { uri.scheme };
         let (authority, target) = (uri.authority.clone(), uri.target.clone());
         let mut head = RequestHead { scheme, authority, target, ..self.head.clone() };
@@ -112,8 +119,10 @@ impl Aim {
         let is_of_own_origin = site.settings.origin.is_some() && site.settings.origin == self.origin;
         if !is_of_own_origin {
             head.fields.remove(COOKIE);
-            head.fields.remove(AUTHORIZATION);
-            head.fields.remove(CLIENT_CERT);
+            let fields = &mut head.fields;
+            let credentials: Vec<HeaderName> =
+                fields.keys().filter(|name| larder_cache::is_credentials(name)).cloned().collect();
+            credentials.iter().for_each(|name| drop(fields.remove(name)));
             // What the config says to one origin is not for another.
             for name in &self.set {
                 head.fields.remove(name);
@@ -130,6 +139,12 @@ impl Aim {
         let sent_target = normal.map(|target| std::mem::replace(&mut head.target, target));
         Ok(Aimed { head, sent_target, site: index, rule, is_of_own_origin, depends_on_fields })
     }
+}
+
+/// The rules for the certificates of a site's clients, where it has any.
+fn client_policy(site: &Site) -> Option<ClientPolicyId> {
+    let tls = site.settings.tls.as_ref()?;
+    Some(tls.client_policy).filter(|policy| *policy != ClientPolicyId::default())
 }
 
 /// The fields that fragments get of the page's.

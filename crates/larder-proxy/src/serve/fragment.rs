@@ -10,6 +10,7 @@ use arc_swap::Guard;
 use http::StatusCode;
 use http::header::{AGE, AUTHORIZATION, SET_COOKIE};
 use larder_assemble::IncludeFailure;
+use larder_cache::NotStorable;
 use larder_cache::page::PartSaid;
 use larder_http::body::Body;
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
@@ -220,7 +221,8 @@ fn fragment(worker: &Worker, exchange: &Exchange, takes_errors: bool, reply: Rep
         }
     };
     let now: WallTime = exchange.started.wall;
-    let said = PartSaid::of(fields, age, status.ttl_seconds, is_private(exchange, &status), now);
+    let is_private = is_private(exchange, &status) || is_of_one_client(&status);
+    let said = PartSaid::of(fields, age, status.ttl_seconds, is_private, now);
     let cookies = fields.get_all(SET_COOKIE).iter().count();
     let template = sheet.map(|sheet| FragmentTemplate {
         program: Arc::clone(&sheet.program),
@@ -259,6 +261,13 @@ pub(super) fn is_private(exchange: &Exchange, said: &CacheStatus) -> bool {
     let was_for_one = said.outcome != Outcome::Hit && !said.stored;
     has_private_key(settings)
         || (was_for_one && larder_cache::is_personal(&exchange.asked.head, &settings.policy))
+}
+
+/// Whether a fragment was not stored because it may speak of one client: it set a cookie that starts a session, say. The cookie
+/// stays behind, so its page is all that can tell caches behind larder.
+fn is_of_one_client(said: &CacheStatus) -> bool {
+    let reason = said.detail.filter(|_| said.outcome != Outcome::Hit && !said.stored);
+    reason.and_then(NotStorable::of_token).is_some_and(NotStorable::is_of_one_client)
 }
 
 /// The age of an answer, in seconds: larder's own count, or what came with the answer.

@@ -133,8 +133,11 @@ pub(super) fn passed(
     body: Body,
     content_length: Option<u64>,
 ) -> Response {
-    let is_head = exchange.asked.head.method == http::Method::HEAD;
-    let body = if is_head { respond::unsent(content_length.or_else(|| body.length())) } else { body };
+    let body = match exchange.asked.head.method == http::Method::HEAD {
+        // No content says nothing of the length that a GET would get (RFC 9110 8.6).
+        true => respond::unsent(content_length.or_else(|| body.length().filter(|length| *length > 0))),
+        false => body,
+    };
     Response::new(ResponseHead::new(status, fields), body)
 }
 

@@ -38,6 +38,10 @@ pub(crate) fn listener(
             rate_window: limits.rate_window,
             body_bytes_max: limits.body_size.map(|size| size.0),
             tunnel_idle: limits.tunnel_idle,
+            has_grpc: config
+                .origins
+                .iter()
+                .any(|(_, origin)| origin.protocol != larder_config::Protocol::Http1),
             handshake_time: limits.handshake_time,
             handshakes_max: limits.handshakes,
             streams_max: limits.h2_streams,

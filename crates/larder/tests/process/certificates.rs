@@ -7,12 +7,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use larder_testkit::certificates::Certificates;
 use larder_testkit::client::{Connection, Request, Response};
-use larder_testkit::origin::Origin;
+use larder_testkit::origin::{Answer, Origin};
 use larder_tls::{ClientCertificate, TlsSettings, client_config, offering};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::HandshakeKind;
 
-use crate::support::{BOUND, Process, Signal, asking, assert_whole, cache_status, cacheable, until, within};
+use crate::support::{
+    BOUND, Process, Signal, asking, assert_whole, cache_status, cacheable, script, until, within,
+};
 
 /// A folder with a certificate for `localhost`, and a config that uses it.
 struct Secured {
@@ -287,6 +289,31 @@ async fn clients_show_certificates_where_the_site_asks_for_them() {
         Err(error) => error,
     };
     assert!(refused.to_string().contains("CertificateRequired"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_page_brings_nothing_of_a_site_that_asks_for_certificates() {
+    let template = "a<esi:include src=\"//localhost/part\" onerror=\"continue\"/>b";
+    let fields = ["Cache-Control: no-store", "Surrogate-Control: content=\"ESI/1.0\""];
+    let part = Answer::new(200, &["Cache-Control: no-store"], "secret");
+    let world = Secured {
+        certificates: Certificates::new(),
+        origin: Origin::simple(vec![
+            script("/template", Answer::new(200, &fields, template)),
+            script("/part", part),
+        ])
+        .unwrap(),
+    };
+    let open =
+        "[[site]]\nhosts = \"open.example\"\norigin = \"app\"\nfragments = { hosts = [\"localhost\"] }\n";
+    // The other site serves a page of its own to those who have shown one.
+    let path = world.config(&format!("client_ca = \"ca.pem\"\nredirect_https = false\n{open}"), "");
+    let larder = Process::run_config(&path).await;
+    let mut visitor = Connection::open(clear_text(&larder).await, BOUND).await.unwrap();
+    let page = visitor.exchange(&Request::new("GET", "/template", "open.example")).await.unwrap();
+    assert_eq!((page.status, page.body.as_ref()), (200, b"ab".as_slice()), "{page}");
+    assert_eq!(world.origin.log().count(), 1);
+    assert_eq!(larder.metrics().await.value("larder_fragment_failures_total{reason=\"host\"}"), Some(1.0));
 }
 
 #[tokio::test]

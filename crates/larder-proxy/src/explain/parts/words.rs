@@ -26,7 +26,7 @@ pub(super) fn failure(of: IncludeFailure) -> Reason {
         IncludeFailure::Coding => "Its content coding cannot be decoded.",
         IncludeFailure::Invalid => "It is a template with problems, and its rule says strict.",
         IncludeFailure::Host => {
-            "Its site may not be asked: it is not the page's own, and hosts of fragments does not name it, or there is no such site."
+            "Its site may not be asked: it is not the page's own, and hosts of fragments does not name it, or there is no such site, or it has other rules for the certificates of clients."
         }
         IncludeFailure::Climbing => "Its path climbs above the root.",
         IncludeFailure::Url => "It is not a reference.",

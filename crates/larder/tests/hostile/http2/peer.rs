@@ -49,6 +49,11 @@ impl Received {
         self.streams.get(&stream)?.status
     }
 
+    /// How much content came on a stream.
+    pub fn content_bytes(&self, stream: u32) -> usize {
+        self.streams.get(&stream).map_or(0, |answer| answer.content.len())
+    }
+
     /// The stream came to an end of either kind.
     pub fn is_over(&self, stream: u32) -> bool {
         self.streams.get(&stream).is_some_and(|answer| answer.ended || answer.reset.is_some())

@@ -199,6 +199,8 @@ fn methods_and_schemes() -> Vec<Case> {
         Case::reset("CONNECT with :scheme and :path", PROTOCOL_ERROR, method("CONNECT")),
         Case::status("CONNECT", 501, whole(&[(":method", "CONNECT"), (":authority", "a.test:443")])),
         Case::sent("a method in small letters is another one", "get / HTTP/1.1", method("get")),
+        Case::sent("a long method", &format!("{} / HTTP/1.1", "A".repeat(32)), method(&"A".repeat(32))),
+        Case::status("a method that is too long", 501, method(&"A".repeat(33))),
         Case::status("the scheme of the other transport", 400, scheme(transport.other_scheme())),
         Case::status("another scheme", 400, scheme("ftp")),
     ];

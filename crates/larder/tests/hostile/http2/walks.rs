@@ -54,6 +54,10 @@ pub fn runs() -> Vec<Run> {
         Run::new("more content than its window takes", beyond_the_window),
         Run::new("a window that stays closed", closed_window),
         Run::new("a connection's window that stays closed", closed_connection_window),
+        Run::new(
+            "a connection's window that stayed closed for a stream that is gone",
+            left_connection_window,
+        ),
         Run::new("a window opened byte by byte", dripping_window),
         Run::new("content that stalls", stalled_content),
         Run::new("content beyond the limit", too_much_content),
@@ -278,6 +282,25 @@ async fn closed_connection_window() -> Outcome {
     peer.send(&window_update(0, 1 << 20)).await?;
     peer.probe(3).await?;
     end(stage, peer, &["/big", "/probe"]).await.map(drop)
+}
+
+/// A stream that waited for the window was given up: the next one waits anew.
+async fn left_connection_window() -> Outcome {
+    let stage = Stage::new(vec![big()], "[limits]\nwrite_idle = \"1s\"", "").await?;
+    let mut peer = Peer::open(stage.addr, &setting(4, 1 << 20)).await?;
+    peer.send(&asking_on(1, "/big")).await?;
+    peer.until("content", |got| got.content_bytes(1) == 65_535).await?;
+    peer.round_trip().await?;
+    peer.send(&reset(1, CANCEL)).await?;
+    // The pause is the case.
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    peer.send(&asking_on(3, "/big")).await?;
+    peer.until("head", |got| got.status(3).is_some()).await?;
+    peer.round_trip().await?;
+    peer.send(&window_update(0, 1 << 20)).await?;
+    peer.until("end", |got| got.is_over(3)).await?;
+    same("content", &peer.got.content_bytes(3), &200_000)?;
+    end(stage, peer, &["/big", "/big"]).await.map(drop)
 }
 
 async fn dripping_window() -> Outcome {
