@@ -65,7 +65,7 @@ impl Accounts {
     /// An account at the authority, created where there is none.
     ///
     /// # Errors
-    /// The authority does not have it so, or the file cannot be written.
+    /// The authority does not have it so, or the file cannot be read or written.
     ///
     /// # Cancel safety
     /// An account that was created and not stored is forgotten. Nothing hangs on it.
@@ -75,7 +75,8 @@ impl Accounts {
         let record = match known {
             Some(record) => Some(record),
             None => {
-                let (record, aside) = self.storage.account::<AccountRecord>(&host);
+                // One that cannot be read may be good: no new account takes its place.
+                let (record, aside) = self.storage.account::<AccountRecord>(&host)?;
                 if let Some(aside) = aside {
                     (self.report)(aside.into());
                 }
@@ -193,4 +194,43 @@ fn failed(doing: &str, error: &instant_acme::Error, client: &CaClient) -> Failur
 fn host(settings: &AcmeSettings) -> String {
     let url = settings.directory_url.parse::<Uri>().unwrap_or_default();
     url.authority().map_or("unknown", |authority| authority.as_str()).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use larder_http::time::Clock;
+    use larder_testkit::certificates::Certificates;
+    use larder_tls::{Connector, TlsSettings};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_account_that_cannot_be_read_is_left_alone() {
+        let (dir, certificates) = (tempfile::tempdir().unwrap(), Certificates::new());
+        let settings = AcmeSettings {
+            // Nobody listens there: whoever asks has another failure.
+            directory_url: "https://localhost:1/dir".to_owned(),
+            ca_file: None,
+            contact: Vec::new(),
+            dir: dir.path().to_owned(),
+            names: vec!["a.example".to_owned()],
+            challenges: Vec::new(),
+            profile: None,
+            external_account: None,
+        };
+        let storage = Arc::new(Storage::open(dir.path()).unwrap());
+        // Root may open every file, and nobody reads a directory as one.
+        let file = storage.account_file("localhost:1");
+        std::fs::create_dir_all(&file).unwrap();
+        let tls = TlsSettings { ca_file: Some(certificates.file("ca.pem")), ..TlsSettings::default() };
+        let client = CaClient::new(Arc::new(Connector::new(tls).unwrap()), Clock::default());
+        let accounts = Accounts::new(Arc::clone(&storage), Arc::new(|event| panic!("{event}")));
+        let failure = accounts.open(&settings, &client).await.err().unwrap();
+        assert_eq!(failure.kind, FailureKind::Storage, "{failure}");
+        assert!(file.is_dir() && !accounts.is_open());
+        // Once there is none, the authority is asked for one.
+        std::fs::remove_dir(&file).unwrap();
+        let failure = accounts.open(&settings, &client).await.err().unwrap();
+        assert_eq!(failure.kind, FailureKind::Unreachable, "{failure}");
+    }
 }

@@ -20,7 +20,7 @@ use crate::record::{FailureRecord, OrderRecord, Record, SuggestionRecord};
 use crate::schedule::{self, Known, Lifetime, Next, RenewalWindow};
 use crate::settings::{AcmeSettings, ChallengeKind};
 use crate::status::{CertificateStatus, LastFailure};
-use crate::storage::{Found, Stamp, Storage};
+use crate::storage::{Found, Stamp, Storage, StorageError};
 
 /// The certificate that is served.
 #[derive(Clone, Debug)]
@@ -75,14 +75,12 @@ impl Managed {
             report(Event::Storage { failure: error.into() });
         }
         let stamp = storage.stamp(name);
-        let (mut record, aside) = storage.state::<Record>(name, leads);
-        if let Some(aside) = aside {
-            report(aside.into());
-        }
-        if leads && let Some(order) = landed(storage, name) {
-            // The state from before the crash is that of the certificate before.
-            record = Record { directory: order.directory, ..Record::default() };
-        }
+        let noted = noted(storage, name, leads, report);
+        let unreadable = noted.is_err();
+        let mut record = noted.unwrap_or_else(|error| {
+            report(Event::Storage { failure: error.into() });
+            Record::default()
+        });
         if record.directory.is_empty() {
             record.directory.clone_from(&settings.directory_url);
         }
@@ -92,7 +90,7 @@ impl Managed {
             record,
             asked: false,
             damaged: None,
-            unreadable: false,
+            unreadable,
             job: None,
             orders: false,
             stamp,
@@ -245,11 +243,30 @@ impl Managed {
     }
 }
 
+/// What is noted of a name. Notes that are damaged count for nothing.
+///
+/// # Errors
+/// A note is there and cannot be read.
+fn noted(storage: &Storage, name: &str, leads: bool, report: &Report) -> Result<Record, StorageError> {
+    let (record, aside) = storage.state::<Record>(name, leads)?;
+    if let Some(aside) = aside {
+        report(aside.into());
+    }
+    match if leads { landed(storage, name)? } else { None } {
+        // The state from before the crash is that of the certificate before.
+        Some(order) => Ok(Record { directory: order.directory, ..Record::default() }),
+        None => Ok(record),
+    }
+}
+
 /// The order whose certificate is stored, where a crash came before that was noted.
-fn landed(storage: &Storage, name: &str) -> Option<OrderRecord> {
-    let order = storage.order::<OrderRecord>(name);
+///
+/// # Errors
+/// The note of it is there and cannot be read.
+fn landed(storage: &Storage, name: &str) -> Result<Option<OrderRecord>, StorageError> {
+    let order = storage.order::<OrderRecord>(name)?;
     let is_landed = !order.directory.is_empty() && storage.next_key(name).is_ok_and(|key| key.is_none());
-    is_landed.then_some(order)
+    Ok(is_landed.then_some(order))
 }
 
 #[cfg(test)]
@@ -332,6 +349,30 @@ mod tests {
         assert_eq!(load(), "https://after.example/");
         storage.forget_order("a.example").unwrap();
         assert_eq!(load(), "https://before.example/");
+    }
+
+    #[test]
+    fn a_note_that_cannot_be_read_is_left_alone_and_nothing_is_ordered_until_it_can() {
+        let dir = tempfile::tempdir().unwrap();
+        let (_, settings) = managed(&[]);
+        let (sender, events) = std::sync::mpsc::channel();
+        let report: Report = Arc::new(move |event| sender.send(event).unwrap());
+        let storage = Storage::open(dir.path()).unwrap();
+        for file in ["state.json", "order.json"] {
+            let path = dir.path().join("certs/a.example").join(file);
+            // Root may open every file, and nobody reads a directory as one.
+            std::fs::create_dir_all(&path).unwrap();
+            let (managed, _) = Managed::load(&storage, &settings, "a.example", true, &report);
+            assert!(managed.unreadable && !storage.is_readable("a.example"), "{file}");
+            assert_eq!(managed.status(&settings, NOW, true).next, None);
+            let told: Vec<_> = events.try_iter().collect();
+            assert!(matches!(told[..], [Event::Storage { .. }]), "{file}: {told:?}");
+            assert!(path.is_dir());
+            std::fs::remove_dir(&path).unwrap();
+            assert!(storage.is_readable("a.example"));
+            assert!(!Managed::load(&storage, &settings, "a.example", true, &report).0.unreadable);
+            assert_eq!(events.try_iter().count(), 0);
+        }
     }
 
     #[test]

@@ -173,7 +173,7 @@ impl Attempt {
 
     /// The order that an attempt before has noted, with its key.
     fn noted(&self) -> Result<Option<(OrderRecord, String)>, Failure> {
-        let record: OrderRecord = self.storage.order(&self.name);
+        let record: OrderRecord = self.storage.order(&self.name)?;
         if record.directory != self.settings.directory_url || record.resumed >= RESUMED_MAX {
             return Ok(None);
         }

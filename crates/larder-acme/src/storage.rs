@@ -203,9 +203,16 @@ impl Storage {
         sync_folder(&to)
     }
 
-    /// What was noted under `name`: default where there is nothing. The second value says that something was there and could not be
-    /// read, and where it is now: aside where this process `leads`, since another version of larder may read what this one cannot.
-    pub(crate) fn state<T: DeserializeOwned + Default>(&self, name: &str, leads: bool) -> (T, Option<Aside>) {
+    /// What was noted under `name`: default where there is nothing. The second value says that something was there and was damaged,
+    /// and where it is now: aside where this process `leads`, since another version of larder may read what this one cannot.
+    ///
+    /// # Errors
+    /// A file is there and cannot be read, which does not mean that it is damaged. So with the other notes.
+    pub(crate) fn state<T: DeserializeOwned + Default>(
+        &self,
+        name: &str,
+        leads: bool,
+    ) -> Result<(T, Option<Aside>), StorageError> {
         self.json(&self.of(name, STATE), leads)
     }
 
@@ -214,8 +221,11 @@ impl Storage {
     }
 
     /// The order under way.
-    pub(crate) fn order<T: DeserializeOwned + Default>(&self, name: &str) -> T {
-        self.json(&self.of(name, ORDER), true).0
+    ///
+    /// # Errors
+    /// As for [`Self::state`].
+    pub(crate) fn order<T: DeserializeOwned + Default>(&self, name: &str) -> Result<T, StorageError> {
+        self.json(&self.of(name, ORDER), true).map(|(order, _)| order)
     }
 
     pub(crate) fn save_order<T: Serialize>(&self, name: &str, order: &T) -> Result<(), StorageError> {
@@ -231,7 +241,13 @@ impl Storage {
     }
 
     /// The account in the file for `host`.
-    pub(crate) fn account<T: DeserializeOwned + Default>(&self, host: &str) -> (T, Option<Aside>) {
+    ///
+    /// # Errors
+    /// As for [`Self::state`].
+    pub(crate) fn account<T: DeserializeOwned + Default>(
+        &self,
+        host: &str,
+    ) -> Result<(T, Option<Aside>), StorageError> {
         self.json(&self.account_file(host), true)
     }
 
@@ -241,6 +257,12 @@ impl Storage {
 
     pub(crate) fn set_account_aside(&self, host: &str) -> Result<PathBuf, StorageError> {
         self.set_aside(&self.account_file(host))
+    }
+
+    /// Whether everything that lies under `name` can be read, damaged or not.
+    pub(crate) fn is_readable(&self, name: &str) -> bool {
+        let notes = [STATE, ORDER];
+        self.certificate(name).is_ok() && notes.iter().all(|file| read(&self.of(name, file)).is_ok())
     }
 
     /// To see whether another process has replaced a certificate.
@@ -265,22 +287,18 @@ impl Storage {
         self.dir.join("account").join(format!("{host}.json"))
     }
 
-    fn json<T: DeserializeOwned + Default>(&self, path: &Path, leads: bool) -> (T, Option<Aside>) {
-        let reason = match read(path) {
-            Ok(None) => return (T::default(), None),
-            Ok(Some(bytes)) => match serde_json::from_slice(&bytes) {
-                Ok(value) => return (value, None),
-                Err(error) => error.to_string(),
-            },
-            Err(error) => {
-                return (
-                    T::default(),
-                    Some(Aside { path: path.to_owned(), to: None, reason: error.source.to_string() }),
-                );
-            }
+    fn json<T: DeserializeOwned + Default>(
+        &self,
+        path: &Path,
+        leads: bool,
+    ) -> Result<(T, Option<Aside>), StorageError> {
+        let Some(bytes) = read(path)? else { return Ok((T::default(), None)) };
+        let reason = match serde_json::from_slice(&bytes) {
+            Ok(value) => return Ok((value, None)),
+            Err(error) => error.to_string(),
         };
         let to = if leads { self.set_aside(path).ok() } else { None };
-        (T::default(), Some(Aside { path: path.to_owned(), to, reason }))
+        Ok((T::default(), Some(Aside { path: path.to_owned(), to, reason })))
     }
 
     fn save_json<T: Serialize>(&self, path: &Path, value: &T) -> Result<(), StorageError> {
@@ -303,7 +321,7 @@ impl Storage {
     }
 }
 
-/// A file that could not be read as what it should be.
+/// A file that is not what it should be.
 #[derive(Debug)]
 pub(crate) struct Aside {
     pub(crate) path: PathBuf,

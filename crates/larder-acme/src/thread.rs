@@ -190,7 +190,7 @@ impl Worker {
         let storage = &self.setup.storage;
         let is_to_be_read = |managed: &&Managed| {
             takes_over
-                || managed.unreadable && storage.certificate(&managed.name).is_ok()
+                || managed.unreadable && storage.is_readable(&managed.name)
                 || !leads && managed.has_changed(storage)
         };
         let changed = self.names.values().filter(is_to_be_read);

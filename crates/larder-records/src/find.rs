@@ -264,7 +264,7 @@ impl Records {
 
     async fn pieces(&self, of: OfRecord<'_>, pieces: &[Piece]) -> Result<Vec<Bytes>, Refusal> {
         let total: u64 = pieces.iter().map(|piece| u64::from(piece.length)).sum();
-        if total > self.settings.max_object {
+        if total > self.max_object() {
             return Err(Refusal::Incomplete);
         }
         let _room = self.reading.room(total).ok_or(Refusal::Busy)?;

@@ -91,7 +91,7 @@ impl Records {
     fn write(self: &Arc<Self>, entry: &Entry<'_, StoredHead>, name: &Bytes) -> Result<(), NotShared> {
         let key = entry.key;
         let stays = self.is_fit(key, entry.head)?;
-        if !entry.is_in_memory || entry.length > self.settings.max_object {
+        if !entry.is_in_memory || entry.length > self.max_object() {
             return Err(NotShared::Length);
         }
         let position = self.standing.position_of(entry.number).ok_or(NotShared::Position)?;

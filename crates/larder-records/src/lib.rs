@@ -46,6 +46,7 @@ mod told;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use larder_cache::{CachePolicy, StoredHead};
@@ -75,6 +76,8 @@ type HttpCaching = VocabularyOf<StoredHead, CachePolicy>;
 /// The records of one store. Shared by all workers.
 pub struct Records {
     settings: RecordsSettings,
+    /// The largest body, in bytes.
+    max_object: AtomicU64,
     names: Names,
     servers: Arc<Clients>,
     clock: Clock,
@@ -123,8 +126,14 @@ impl Records {
             reading: Reading::default(),
             packing: settings.is_compressed.then(Packing::default),
             holder: claim::holder(random::draw().unwrap_or_default(), &settings.member),
+            max_object: AtomicU64::new(settings.max_object),
             settings,
         }))
+    }
+
+    /// The largest body that is written or read, in bytes.
+    fn max_object(&self) -> u64 {
+        self.max_object.load(Ordering::Relaxed)
     }
 
     /// The figures of the server.

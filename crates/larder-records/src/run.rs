@@ -1,12 +1,14 @@
 //! The owner's side of records: little of it, since nothing lies here.
 //!
-//! In: the end of the process. Out: what is queued is written, within a bound.
+//! In: the end of the process, or a new cap. Out: what is queued is written, within a bound; what is shared from then on.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use larder_tier::Run;
+use larder_tier::tier::TierCaps;
 
-use crate::Records;
+use crate::{RECORD_MAX_BYTES, Records};
 
 /// How long the end waits for the server.
 const CLOSE_MAX: Duration = Duration::from_secs(10);
@@ -15,6 +17,10 @@ impl Run for Records {
     /// A store that a reload has opened was not told what was removed before.
     fn hears_from(&self, number: u64) {
         self.removed.forget_up_to(number);
+    }
+
+    fn resize(&self, caps: &TierCaps) {
+        self.max_object.store(caps.max_object.min(RECORD_MAX_BYTES), Ordering::Relaxed);
     }
 
     fn close(&self) {

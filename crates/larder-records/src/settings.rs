@@ -23,6 +23,6 @@ pub struct RecordsSettings {
     pub timeout: Duration,
     /// Whether bodies that shrink are written in LZ4. They are read in any case.
     pub is_compressed: bool,
-    /// The largest body, in bytes; [`RECORD_MAX_BYTES`] at most.
+    /// The largest body at first, in bytes; [`RECORD_MAX_BYTES`] at most.
     pub max_object: u64,
 }

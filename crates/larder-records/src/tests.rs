@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method};
-use larder_cache::StoredHead;
+use http::header::CACHE_CONTROL;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use larder_cache::{CachePolicy, ExchangeTimes, Storability, StoredHead, storable};
 use larder_fleet::{Epoch, Position};
 use larder_http::authority::Authority;
 use larder_http::message::{RequestHead, Scheme};
@@ -20,7 +21,8 @@ use larder_remote::redis::{RedisPlace, RedisSettings};
 use larder_remote::{Address, SystemNames};
 use larder_testkit::redis::RedisServer;
 use larder_tier::outlook::PlaceFacts;
-use larder_tier::{Ask, Asked, CacheKey, Find, Leading};
+use larder_tier::tier::TierCaps;
+use larder_tier::{Ask, Asked, CacheKey, Entry, Find, Keep, Leading, Run};
 
 use crate::known::Pieces;
 use crate::record::Piece;
@@ -89,6 +91,33 @@ impl Fixture {
         let (names, diagnostics) = (Arc::new(SystemNames), Diagnostics::silent());
         let records = Records::start(settings, server, names, standing, &Clock::default(), &diagnostics);
         Self { redis, records: records.unwrap(), place }
+    }
+
+    /// Stores a response with this body, as the store does under its shard's lock. Whether its record was queued.
+    fn puts(&self, target: &str, body: &'static [u8]) -> bool {
+        let key = CacheKey::new("a.example", target);
+        let (now, policy, mut fields) = (self.records.clock.now(), CachePolicy::default(), HeaderMap::new());
+        fields.insert(CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
+        let times = ExchangeTimes { request: now, response: now };
+        let Storability::Storable(freshness) = storable(&request(), StatusCode::OK, &fields, times, &policy)
+        else {
+            panic!("it says that it may be stored")
+        };
+        let head = StoredHead::new(&request(), StatusCode::OK, fields, freshness, &policy);
+        Arc::clone(&self.records).put(&Entry {
+            key: &key,
+            number: 1,
+            identity: 1,
+            received: head.freshness.received.wall,
+            took: Duration::ZERO,
+            head: &head,
+            head_bytes: &|| head.to_bytes(),
+            chunks: &[Bytes::from_static(body)],
+            length: body.len() as u64,
+            is_in_memory: true,
+            source: None,
+        });
+        !self.records.known.take(&key).is_empty()
     }
 
     async fn ask(&self) -> Asked<crate::HttpCaching> {
@@ -231,4 +260,17 @@ async fn without_a_lease_another_larder_is_not_waited_for_any_longer() {
     let (led, ()) = tokio::join!(fixture.lead(), lost);
     assert!(matches!(led, Leading::Alone));
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_new_cap_holds_for_what_is_shared_from_then_on() {
+    let fixture = Fixture::new();
+    let resize = |max_object| fixture.records.resize(&TierCaps { bytes: 0, files: 0, max_object });
+    assert!(fixture.puts("/1", b"12345"));
+    resize(4);
+    assert!(fixture.puts("/2", b"1234") && !fixture.puts("/3", b"12345"));
+    resize(5);
+    assert!(fixture.puts("/4", b"12345"));
+    resize(u64::MAX);
+    assert_eq!(fixture.records.max_object(), RECORD_MAX_BYTES, "a record is read as a whole");
 }

@@ -119,6 +119,11 @@ impl Clients {
         }
     }
 
+    /// From now on the largest value has so many bytes. A connection that is open reads as before until it ends.
+    pub fn resize(&self, max_object: usize) {
+        self.store.resize(max_object);
+    }
+
     /// Waits until all that was queued is carried out.
     pub fn drained(&self, limit: Duration) -> bool {
         self.store.drained(limit)

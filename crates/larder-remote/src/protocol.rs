@@ -6,6 +6,7 @@
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -26,8 +27,8 @@ pub(crate) enum Protocol {
 /// How one server is reached.
 pub(crate) struct Dialer {
     pub(crate) protocol: Protocol,
-    /// The largest value that is read, in bytes.
-    pub(crate) value_max: usize,
+    /// The largest value that is read, in bytes. A connection has what it was when it was made.
+    pub(crate) value_max: Arc<AtomicUsize>,
 }
 
 impl Dialer {
@@ -39,13 +40,14 @@ impl Dialer {
     /// # Cancel safety
     /// Dropping it closes whatever was begun.
     pub(crate) async fn open(&self) -> io::Result<Session> {
+        let value_max = self.value_max.load(Ordering::Relaxed);
         match &self.protocol {
             Protocol::Memcached(address, names) => {
                 let halves = connect(address, &**names).await?;
-                Ok(Session::Memcached(open(halves).await?, self.value_max))
+                Ok(Session::Memcached(open(halves).await?, value_max))
             }
             Protocol::Redis(dial) => {
-                let opened = dial.open(Scanner::new(self.value_max)).await?;
+                let opened = dial.open(Scanner::new(value_max)).await?;
                 Ok(Session::Redis(Multiplexed::new(opened)))
             }
         }

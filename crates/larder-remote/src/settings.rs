@@ -80,6 +80,7 @@ pub(crate) struct Terms {
     pub(crate) expires: fn(Duration, WallTime) -> Option<u64>,
     pub(crate) codings: Codings,
     pub(crate) timeout: Duration,
+    /// The largest value at first, in bytes.
     pub(crate) max_object: usize,
 }
 

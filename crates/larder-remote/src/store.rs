@@ -6,6 +6,7 @@
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -37,6 +38,8 @@ const NAMES_AT_ONCE: usize = 4;
 pub struct RemoteStore {
     terms: Terms,
     members: Box<[QueuedServer]>,
+    /// The largest value, in bytes.
+    max_object: Arc<AtomicUsize>,
     clock: Clock,
 }
 
@@ -72,13 +75,14 @@ impl RemoteStore {
     ) -> Result<Arc<Self>, RemoteError> {
         let mut terms = settings.into_terms(&names, diagnostics)?;
         let servers = std::mem::take(&mut terms.servers);
+        let max_object = Arc::new(AtomicUsize::new(terms.max_object));
         let member = |(label, protocol): (Label, Protocol)| QueuedServer {
             server: Arc::new(Server::new(terms.kind, label, diagnostics.clone())),
-            dialer: Arc::new(Dialer { protocol, value_max: terms.max_object }),
+            dialer: Arc::new(Dialer { protocol, value_max: Arc::clone(&max_object) }),
             queue: Arc::default(),
         };
         let members = servers.into_iter().map(member).collect();
-        let started = Arc::new(Self { terms, members, clock });
+        let started = Arc::new(Self { terms, members, max_object, clock });
         started.start_writer()?;
         Ok(started)
     }
@@ -163,7 +167,7 @@ impl RemoteStore {
         value: Bytes,
         lifetime: Duration,
     ) -> Result<Job, Offered> {
-        if value.len() > self.terms.max_object {
+        if value.len() > self.max_object() {
             member.server.counters().wrote(Write::TooLarge);
             return Err(Offered::TooLarge);
         }
@@ -308,7 +312,12 @@ impl RemoteStore {
     }
 
     pub(crate) fn max_object(&self) -> usize {
-        self.terms.max_object
+        self.max_object.load(Ordering::Relaxed)
+    }
+
+    /// From now on the largest value has so many bytes. A connection that is open reads as before until it ends.
+    pub fn resize(&self, max_object: usize) {
+        self.max_object.store(max_object, Ordering::Relaxed);
     }
 
     pub(crate) fn codings(&self) -> Codings {

@@ -143,16 +143,18 @@ fn drop_values(server: &Server, queue: &Queue) {
     }
 }
 
-/// Writes one batch. False where anything of it has no reply, or a deletion has another one than a confirmation.
+/// Writes one batch. False where anything of it has no reply, or a deletion has another one than a confirmation. What comes behind
+/// something without a reply confirms nothing.
 async fn carry_out((server, number): (&Server, usize), queue: &Queue, link: &Link, routes: &Routes) -> bool {
     let elected = routes.elected();
     let (batch, mut cost) = unpacked(queue.take(BATCH, BATCH_BYTES));
     let begun: Vec<_> = batch.iter().map(|(job, _)| link.begin(request(job))).collect();
     let (mut deletions, mut again, mut confirmed) = (0, Vec::new(), Vec::new());
-    let mut is_well = true;
+    let (mut is_well, mut is_cut) = (true, false);
     for ((job, job_cost), begun) in batch.into_iter().zip(begun) {
         let answer = reply_of(begun).await;
         is_well &= answer.is_ok();
+        is_cut |= answer.is_err();
         let redirect = routes.placement.redirected(&answer);
         match (job, answer) {
             // Its key has gone to another node, and so does the deletion.
@@ -173,7 +175,8 @@ async fn carry_out((server, number): (&Server, usize), queue: &Queue, link: &Lin
             (Job::Set { .. }, _) if redirect.is_some() => server.counters().wrote(Write::Refused),
             (Job::Made { .. }, _) => {}
             (Job::Touch { .. }, _) if redirect.is_some() => {}
-            (job @ Job::Delete { .. }, Ok(Reply::Deleted | Reply::NotFound)) => {
+            // Behind a reply that was lost it may have gone over a newer connection, and the value before it is read later.
+            (job @ Job::Delete { .. }, Ok(Reply::Deleted | Reply::NotFound)) if !is_cut => {
                 confirmed.push(job);
                 continue;
             }

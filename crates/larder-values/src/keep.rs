@@ -19,7 +19,7 @@ impl Keep<HttpCaching> for Values {
     fn put(self: Arc<Self>, entry: &Entry<'_, StoredHead>) {
         let Ok(name) = self.name_to_write(entry.key) else { return };
         let base = (entry.key.base(), entry.key.hash());
-        let value = format::value(&self.settings, entry, self.clock.now());
+        let value = format::value((&self.settings, self.max_object()), entry, self.clock.now());
         self.notes.write(base, entry.number, |is_new| match value {
             // Where the queue has no room, or the server fails, what lies there is as fresh as it was.
             Ok((value, lifetime)) if is_new => {

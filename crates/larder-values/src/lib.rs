@@ -32,7 +32,7 @@ mod told;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use larder_cache::{CachePolicy, StoredHead};
@@ -56,6 +56,8 @@ pub type ServedHosts = dyn Fn(&str) -> bool + Send + Sync;
 /// The values of one store. Shared by all workers.
 pub struct Values {
     settings: ValuesSettings,
+    /// The largest body, in bytes.
+    max_object: AtomicU64,
     servers: Clients,
     clock: Clock,
     /// What an invalidation of another host would delete is somebody else's. Held for a copy of the handle.
@@ -80,6 +82,7 @@ impl Values {
     ) -> Result<Arc<Self>, RemoteError> {
         let no_host: Arc<ServedHosts> = Arc::new(|_| false);
         Ok(Arc::new(Self {
+            max_object: AtomicU64::new(settings.max_object),
             settings,
             servers: Clients::start(servers, names, clock, diagnostics)?,
             clock: clock.clone(),
@@ -92,6 +95,11 @@ impl Values {
     /// From now on the responses of these hosts go to the store.
     pub fn serve(&self, hosts: Arc<ServedHosts>) {
         *self.hosts.write() = hosts;
+    }
+
+    /// The largest body that is written, in bytes.
+    fn max_object(&self) -> u64 {
+        self.max_object.load(Ordering::Relaxed)
     }
 
     /// The figures of the servers.

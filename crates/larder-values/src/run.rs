@@ -1,7 +1,7 @@
 //! The owner's side of values: little of it, since nothing lies here.
 //!
-//! In: the end of the process, and the looks of who tends stores. Out: what is queued is carried out, within a bound; and one line
-//! for the operator where nothing is believed any more.
+//! In: the end of the process, a new cap, and the looks of who tends stores. Out: what is queued is carried out, within a bound; and
+//! one line for the operator where nothing is believed any more.
 //! A store that no config has named for a while may have missed invalidations. It is believed all the same: nobody could tell its
 //! values from others, and most of them are the application's own affair.
 
@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use larder_tier::Run;
-use larder_tier::tier::TierEvent;
+use larder_tier::tier::{TierCaps, TierEvent};
 
 use crate::Values;
 
@@ -17,6 +17,11 @@ use crate::Values;
 const CLOSE_MAX: Duration = Duration::from_secs(10);
 
 impl Run for Values {
+    fn resize(&self, caps: &TierCaps) {
+        self.max_object.store(caps.max_object, Ordering::Relaxed);
+        self.servers.resize(usize::try_from(caps.max_object).unwrap_or(usize::MAX));
+    }
+
     fn close(&self) {
         self.servers.drained(CLOSE_MAX);
     }

@@ -31,7 +31,7 @@ pub struct ValuesSettings {
     pub default_type: HeaderValue,
     /// Whether what origins gave is written there too.
     pub write: bool,
-    /// The largest body, in bytes.
+    /// The largest body at first, in bytes.
     pub max_object: u64,
     /// The longest that asking takes. It is the servers' setting as well.
     pub timeout: Duration,

@@ -175,12 +175,12 @@ impl Wiring {
     pub(crate) fn commit(&mut self, draft: Draft, shares: &Shares) {
         self.connections.limit(shares.origins);
         let stores: Vec<_> = draft.stores.into_iter().map(|(name, store)| (name, store.commit())).collect();
-        stores.iter().for_each(|(_, known)| self.removed.forget(&known.store, &known.config));
+        stores.iter().for_each(|(_, known)| self.removed.forget(&known.store, &known.opened));
         let is_gone =
             |known: &KnownStore| !stores.iter().any(|(_, other)| Arc::ptr_eq(&other.store, &known.store));
         for (_, known) in self.stores.drain(..).filter(|(_, known)| is_gone(known)) {
             known.store.limit_files(0);
-            self.removed.add(known.config, known.store);
+            self.removed.add(known.opened, known.store);
         }
         self.stores = stores;
         self.origins = draft.origins;
@@ -191,7 +191,7 @@ impl Wiring {
     pub(crate) fn heard(&self, draft: &Draft, store: &Arc<Store>) -> Option<Heard> {
         let (_, drafted) =
             draft.stores.iter().find(|(_, drafted)| Arc::ptr_eq(&drafted.known.store, store))?;
-        self.removed.heard(&drafted.known.config)
+        self.removed.heard(&drafted.known.opened)
     }
 
     /// Says what was not as it should be on disks that were opened for a draft.
@@ -205,7 +205,7 @@ impl Wiring {
 
     /// What of the stores' changes needs a restart, a sentence each.
     pub(crate) fn postponed(&self, draft: &Draft) -> Vec<String> {
-        let changed = |(name, store): &(String, DraftStore)| store.postponed(name, self.known(name));
+        let changed = |(name, store): &(String, DraftStore)| store.postponed(name);
         draft.stores.iter().filter_map(changed).collect()
     }
 
@@ -215,13 +215,16 @@ impl Wiring {
 
     /// A store that is open in this process and is what `config` means: of a name that `all` has not, or one that a reload has
     /// taken out.
-    fn still_open(&self, config: &larder_config::Store, all: &Config) -> Option<Arc<Store>> {
+    fn still_open(&self, config: &larder_config::Store, all: &Config) -> Option<KnownStore> {
         let is_named = |name: &str| all.stores.iter().any(|(other, _)| other.as_str() == name);
         let is_it = |name: &str, known: &KnownStore| {
-            !is_named(name) && has_directories(config) && is_same_place(&known.config, config)
+            !is_named(name) && has_directories(config) && is_same_place(&known.opened, config)
         };
         let renamed = self.stores.iter().find(|(name, known)| is_it(name, known));
-        renamed.map(|(_, known)| Arc::clone(&known.store)).or_else(|| self.removed.find(config))
+        let renamed = renamed.map(|(_, known)| Arc::clone(&known.store));
+        let store = renamed.or_else(|| self.removed.find(config))?;
+        // What has directories has nothing in other programs' memory.
+        Some(KnownStore { store, remote: None, opened: config.clone() })
     }
 
     /// Stores of earlier configs that may still be open.
@@ -264,8 +267,7 @@ impl Wiring {
         let fleet = config.membership().map(|(fleet, _)| fleet).unwrap_or_default();
         let store = |(number, (declared, store)): (usize, &(larder_config::Name, larder_config::Store))| {
             let (name, open_files) = (declared.as_str(), shares.of_store(number));
-            let open = self.known(name).map(|known| (Arc::clone(&known.store), known.remote.clone()));
-            let open = open.or_else(|| Some((self.still_open(store, config)?, None)));
+            let open = self.known(name).cloned().or_else(|| self.still_open(store, config));
             let hosts = values::served(config, declared);
             let surroundings = StoreSurroundings {
                 clock: &self.clock,

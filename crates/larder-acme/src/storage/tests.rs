@@ -126,26 +126,44 @@ fn what_is_damaged_is_known_as_such() {
 #[test]
 fn a_file_that_cannot_be_read_is_not_taken_for_damaged() {
     let (storage, _folder) = storage();
+    assert!(storage.is_readable(NAME), "there is nothing");
     fs::create_dir_all(storage.of(NAME, CHAIN)).unwrap();
     assert!(storage.certificate(NAME).is_err());
+    assert!(!storage.is_readable(NAME));
+    fs::remove_dir(storage.of(NAME, CHAIN)).unwrap();
+    // Root may open every file, and nobody reads a directory as one.
+    for file in [STATE, ORDER] {
+        let path = storage.of(NAME, file);
+        fs::create_dir_all(&path).unwrap();
+        match file {
+            STATE => assert!(storage.state::<u32>(NAME, true).is_err()),
+            _ => assert!(storage.order::<u32>(NAME).is_err()),
+        }
+        assert!(path.is_dir(), "it is left alone");
+        assert!(!storage.is_readable(NAME));
+        fs::remove_dir(path).unwrap();
+    }
+    let account = storage.account_file("ca.example");
+    fs::create_dir_all(&account).unwrap();
+    assert!(storage.account::<u32>("ca.example").is_err());
+    assert!(account.is_dir(), "it is left alone");
 }
 
 #[test]
 fn a_damaged_note_is_moved_aside() {
     let (storage, _folder) = storage();
-    assert_eq!(storage.state::<u32>(NAME, true).0, 0);
+    let state = |leads| storage.state::<u32>(NAME, leads).unwrap();
+    assert_eq!(state(true).0, 0);
     storage.save_state(NAME, &7).unwrap();
-    assert!(matches!(storage.state::<u32>(NAME, true), (7, None)));
+    assert!(matches!(state(true), (7, None)));
     fs::write(storage.of(NAME, STATE), "{").unwrap();
-    assert!(
-        storage.state::<u32>(NAME, false).1.is_some_and(|aside| aside.to.is_none()),
-        "without the lock it stays"
-    );
-    let (value, aside) = storage.state::<u32>(NAME, true);
+    assert!(state(false).1.is_some_and(|aside| aside.to.is_none()), "without the lock it stays");
+    assert!(storage.is_readable(NAME), "what is damaged can be read");
+    let (value, aside) = state(true);
     let aside = aside.unwrap();
     assert_eq!((value, aside.path), (0, storage.of(NAME, STATE)));
     assert_eq!(fs::read_to_string(aside.to.unwrap()).unwrap(), "{");
-    assert!(storage.state::<u32>(NAME, true).1.is_none());
+    assert!(state(true).1.is_none());
 }
 
 #[test]

@@ -34,6 +34,7 @@ mod usage;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
@@ -72,7 +73,8 @@ pub enum Layout {
 pub struct Disks {
     layout: Layout,
     slots: Box<[DiskSlot]>,
-    max_object: u64,
+    /// The largest body taken, in bytes.
+    max_object: AtomicU64,
     /// What the disks' queues may borrow; set once, by the store whose disks they are.
     backlog: OnceLock<Arc<Backlog>>,
     /// Knows which notes are needed still; set once.
@@ -125,7 +127,7 @@ impl Disks {
         let disks = Self {
             layout,
             slots,
-            max_object,
+            max_object: AtomicU64::new(max_object),
             backlog: OnceLock::new(),
             needed: OnceLock::new(),
             findings_to_tell: RankedMutex::default(),
@@ -158,7 +160,12 @@ impl Disks {
 
     /// The largest body taken, in bytes.
     pub fn max_object(&self) -> u64 {
-        self.max_object
+        self.max_object.load(Ordering::Relaxed)
+    }
+
+    /// From now on larger bodies than this are not taken. What is there stays.
+    pub fn resize(&self, max_object: u64) {
+        self.max_object.store(max_object, Ordering::Relaxed);
     }
 
     /// The disks that are there.

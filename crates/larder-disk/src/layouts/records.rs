@@ -135,7 +135,7 @@ impl Disks {
 
     /// Where the pieces of a body under `key` go while it arrives; `None` where no disk takes it.
     pub(crate) fn begin_fill(self: &Arc<Self>, key: &CacheKey, declared: Option<u64>) -> Option<DiskFill> {
-        (declared.unwrap_or(0) <= self.max_object).then(|| DiskFill::new(self, key)).flatten()
+        (declared.unwrap_or(0) <= self.max_object()).then(|| DiskFill::new(self, key)).flatten()
     }
 }
 

@@ -12,6 +12,7 @@ use http_body::Body;
 use larder_http::body::BodyError;
 use larder_http::time::{Now, WallTime};
 use larder_tier::contract::{Subject, run};
+use larder_tier::tier::TierCaps;
 use larder_tier::{Entry, Tier, VocabularyOf};
 
 use super::body::DiskReader;
@@ -66,6 +67,23 @@ fn disks_are_a_tier_in_each_layout() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(run(&subject));
     }
+}
+
+#[test]
+fn a_new_cap_holds_for_bodies_that_come_after_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let subject = InLayout { layout: Layout::Hash, count: 2, folder, clock: Clock::default() };
+    let disks = subject.make();
+    let admit: Arc<Admit> = Arc::new(|_, _| Some(1));
+    disks.open(&admit, true);
+    let takes = |bytes: u64| Arc::clone(&disks).begin_fill(&CacheKey::new("h", "/a"), Some(bytes)).is_some();
+    assert!(takes(16 << 20) && !takes((16 << 20) + 1));
+    for max_object in [1 << 20, 32 << 20] {
+        disks.resize(&TierCaps { bytes: 0, files: 0, max_object });
+        assert_eq!(disks.max_object(), max_object);
+        assert!(takes(max_object) && !takes(max_object + 1), "{max_object}");
+    }
+    disks.close();
 }
 
 /// More than two pieces.

@@ -13,7 +13,9 @@ use larder_tier::backlog::Backlog;
 use larder_tier::cursor::NoCursor;
 use larder_tier::fill::{BoxFuture, StoredChunk};
 use larder_tier::note::Needed;
-use larder_tier::tier::{Admit, DirectoryFigures, Failure, ListedEntry, ListedHead, TierEvent, TierPage};
+use larder_tier::tier::{
+    Admit, DirectoryFigures, Failure, ListedEntry, ListedHead, TierCaps, TierEvent, TierPage,
+};
 use larder_tier::{
     Ask, BodySource, CacheKey, Candidate, Entry, Fill, Find, HeldBack, Inspect, Invalidate, Keep, Loaded,
     LoadedContent, Note, Run, Unreadable, Vocabulary,
@@ -344,6 +346,10 @@ impl Run for Disks {
 
     fn limit_files(&self, files: usize) {
         Self::limit_files(self, files);
+    }
+
+    fn resize(&self, caps: &TierCaps) {
+        Self::resize(self, caps.max_object);
     }
 
     fn close(&self) {

@@ -1,6 +1,7 @@
 //! A look at servers before they are used: does each of them answer.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use larder_observe::Diagnostics;
 use tokio::time::timeout;
@@ -22,11 +23,11 @@ pub async fn examine(
     settings: MemcachedSettings,
     names: Arc<dyn Resolve>,
 ) -> Result<Vec<(String, Option<String>)>, RemoteError> {
-    let (limit, value_max) = (settings.timeout, settings.max_object);
+    let (limit, value_max) = (settings.timeout, Arc::new(AtomicUsize::new(settings.max_object)));
     let terms = RemoteSettings::Memcached(settings).into_terms(&names, &Diagnostics::silent())?;
     let mut found = Vec::new();
     for (label, protocol) in terms.servers {
-        let dialer = Dialer { protocol, value_max };
+        let dialer = Dialer { protocol, value_max: Arc::clone(&value_max) };
         let why = match timeout(limit, dialer.open()).await {
             Ok(Ok(_)) => None,
             Ok(Err(error)) => Some(error.to_string()),

@@ -148,6 +148,25 @@ async fn a_value_beyond_the_limit_is_a_miss_that_takes_its_server_from_nobody() 
 }
 
 #[tokio::test]
+async fn the_limit_of_values_can_be_another_while_it_runs() {
+    let server = Server::start();
+    let mut small = settings(&[server.address()]);
+    small.max_object = 1000;
+    let client = start(small);
+    let (store, large) = (client.shared(), "x".repeat(1001));
+    let set = || store.set(&key("/large"), large.clone().into(), Duration::from_secs(60));
+    assert_eq!(set(), Offered::TooLarge);
+    server.raw().set("/large", 0, 0, large.as_bytes());
+    assert_eq!(look(&client, "/large").await, LookedUp::Failed(Failure::TooLarge));
+    store.resize(1001);
+    // A connection that was made before may be there still, and ends with this.
+    until(&client, "/large", &found(&large)).await;
+    assert_eq!(set(), Offered::Queued);
+    store.resize(1000);
+    assert_eq!(set(), Offered::TooLarge);
+}
+
+#[tokio::test]
 async fn a_server_that_refuses_a_value_is_asked_for_others() {
     let server = Server::start();
     let mut large = settings(&[server.address()]);

@@ -1,14 +1,15 @@
 //! What is written and deleted: its order, its bounds, and what outlives a failing server.
 
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use crate::{LookedUp, Offered};
+use crate::{LookedUp, MadeValue, Offered};
 use parking_lot::Mutex;
 
 use super::real::{Listens as _, Server};
 use super::scripted::{Connection, Scripted};
-use super::setup::{Chance, client, confirmed, eventually, found, key, look, sample, until};
+use super::setup::{Chance, client, confirmed, eventually, found, key, look, sample, settings, start, until};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -143,4 +144,58 @@ async fn after_a_value_whose_reply_was_lost_a_deletion_waits_until_the_server_ha
     // The deletion may have been in a batch of its own; then it was sent when the value's reply had failed.
     assert_eq!(lines, expected);
     assert!(seen[6].2 - seen[5].2 >= Duration::from_millis(950), "the value has come before it");
+}
+
+/// More than sockets hold, so that what comes behind it waits for a connection.
+const LARGE_BYTES: usize = 32 << 20;
+
+#[tokio::test]
+async fn a_deletion_confirmed_over_a_newer_connection_than_that_of_a_lost_value_is_sent_again() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let server = Scripted::start({
+        let seen = Arc::clone(&seen);
+        move |mut connection: Connection| {
+            let seen = Arc::clone(&seen);
+            async move {
+                while let Some(line) = connection.line().await {
+                    let is_large = line.starts_with("set ");
+                    seen.lock().push((connection.number, line.clone(), Instant::now()));
+                    match line.as_str() {
+                        "mn" => connection.send(b"MN\r\n").await,
+                        "delete /a" => connection.send(b"DELETED\r\n").await,
+                        // Ends amid the value, of which the deletion knows nothing.
+                        _ if is_large => return,
+                        _ => {}
+                    }
+                }
+            }
+        }
+    })
+    .await;
+    let mut large = settings(std::slice::from_ref(&server.address));
+    large.max_object = LARGE_BYTES;
+    let client = start(large);
+    let store = client.shared();
+    // Holds the writer up, so that it takes all that follows at once.
+    let ((held, is_held), (go, may_go)) = (channel::<()>(), channel::<()>());
+    let made = move || {
+        let _ = (held.send(()), may_go.recv_timeout(HOUR));
+        Vec::new()
+    };
+    assert_eq!(store.set_made(&key("/held"), 1, made), Offered::Queued);
+    is_held.recv_timeout(HOUR).unwrap();
+    let value =
+        || vec![MadeValue { name: "/a".into(), value: vec![b'x'; LARGE_BYTES].into(), lifetime: HOUR }];
+    assert_eq!(store.set_made(&key("/a"), 1, value), Offered::Queued);
+    let deletion = store.delete(&key("/a")).unwrap();
+    go.send(()).unwrap();
+    confirmed(deletion).await;
+    let seen = seen.lock().clone();
+    let lines: Vec<_> = seen.iter().map(|(number, line, _)| (*number, line.as_str())).collect();
+    let set = format!("set /a 0 3600 {LARGE_BYTES}");
+    let expected = [(0, "mn"), (0, set.as_str()), (1, "mn"), (1, "delete /a"), (1, "mn"), (1, "delete /a")];
+    assert_eq!(lines, expected);
+    assert!(seen[5].2 - seen[4].2 >= Duration::from_millis(950), "the value has come before it");
+    let of = |result| sample(&client, &["writes_total", result]);
+    assert_eq!((of("\"lost\""), of("\"unconfirmed\""), of("\"deleted\"")), (1, 1, 1));
 }

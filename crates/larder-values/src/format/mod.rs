@@ -183,17 +183,17 @@ fn is_template(head: &StoredHead) -> bool {
     head.template.is_some() || lines(&head.fields.map) || head.controls.as_deref().is_some_and(lines)
 }
 
-/// The value of a stored response, and how long it lives.
+/// The value of a stored response whose body has so many bytes at most, and how long it lives.
 ///
 /// # Errors
 /// It makes none.
 pub(crate) fn value(
-    settings: &ValuesSettings,
+    (settings, max_object): (&ValuesSettings, u64),
     entry: &Entry<'_, StoredHead>,
     now: Now,
 ) -> Result<(Bytes, Duration), NotWritten> {
     let lifetime = is_fit(settings, entry.head, now)?;
-    if !entry.is_in_memory || entry.length > settings.max_object {
+    if !entry.is_in_memory || entry.length > max_object {
         return Err(NotWritten::Length);
     }
     let value = match (settings.format, entry.chunks) {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use larder_cache::template::{Assemble, TemplatePolicy};
 use larder_cache::{CachePolicy, Lifetimes};
 use larder_http::template::Language;
+use larder_tier::tier::TierCaps;
 use larder_tier::{Inspect, Run};
 
 use super::{Fixture, key, request, settings, stored};
@@ -57,6 +58,25 @@ async fn a_message_is_found_as_it_was_stored() {
     let ttl = fixture.server.raw().ask("mg example.com:8080/a t\r\n");
     let seconds = ttl.trim_start_matches("HD t").trim_end().parse::<u32>().unwrap_or_default();
     assert!((3590..=3600).contains(&seconds), "3500 are left, and 100 of stale use: {ttl:?}");
+}
+
+#[tokio::test]
+async fn a_new_cap_holds_for_what_is_written_and_what_is_read_from_then_on() {
+    let fixture = Fixture::new(Format::Body);
+    let put = |path: &'static str, body: &'static str| {
+        let asked = request(path, &[]);
+        let head = stored(&asked, &[HTML, HOUR], &CachePolicy::default(), fixture.clock.now());
+        fixture.put(&asked, &head, body, 0);
+        asked
+    };
+    let resize = |max_object| fixture.values.resize(&TierCaps { bytes: 0, files: 0, max_object });
+    resize(4);
+    let (too_large, small) = (put("/a", "12345"), put("/b", "1234"));
+    // Written in their order.
+    fixture.comes_to(&small, Ok("1234")).await;
+    fixture.comes_to(&too_large, Err("absent")).await;
+    resize(5);
+    fixture.comes_to(&put("/c", "12345"), Ok("12345")).await;
 }
 
 #[test]

@@ -47,8 +47,8 @@ struct RenewArguments {
     /// The host, of a site with tls = "acme"
     #[arg(value_name = "NAME")]
     name: String,
-    /// How long to wait for what comes of it, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    /// How long to wait for what comes of it, in seconds, 86400 at most
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     wait: u64,
     #[command(flatten)]
     admin: AdminArguments,

@@ -10,6 +10,7 @@ mod about;
 mod addresses;
 mod admin;
 mod admin_address;
+mod at_start;
 mod certificates;
 mod certificates_tended;
 mod changed;
@@ -52,6 +53,7 @@ use tokio::sync::mpsc;
 use crate::wire::acme::{OrderedCertificates, Proofs};
 use crate::wire::{WireError, Wiring};
 use admin_address::AdminServer;
+use at_start::AtStart;
 use certificates::CertificateWatch;
 use descriptors::{Limit, Shares};
 use ordering::Ordering;
@@ -93,8 +95,7 @@ pub struct Server {
     fleet: Option<Arc<Fleet>>,
     /// Takes samples from the workers, until it is dropped.
     _watching: Option<WatchThread>,
-    /// The config that larder was started with shares responses, so the fleet does what that takes.
-    shares_responses: bool,
+    at_start: AtStart,
 }
 
 struct OpenListener {
@@ -199,7 +200,7 @@ impl Server {
         let figures = Arc::clone(&insight) as Arc<dyn FigureSource>;
         let draining = watch.map(|watch| WatchThread::start(watch, clock.clone(), figures)).transpose()?;
         let mut server = Self {
-            shares_responses: config.shares_responses(),
+            at_start: AtStart::of(&config),
             proxy,
             metrics,
             diagnostics,

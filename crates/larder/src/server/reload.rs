@@ -128,17 +128,7 @@ impl Server {
         if workers != self.workers.len() {
             notes.push(format!("workers: {} run, {workers} after a restart", self.workers.len()));
         }
-        if config.admin != self.config.admin {
-            notes.push("admin changes at a restart".to_owned());
-        }
-        if config.membership() != self.config.membership() {
-            notes.push("fleet changes at a restart".to_owned());
-        }
-        let shares = config.stores.iter().filter(|(_, store)| store.records().is_some());
-        let not_yet = shares.filter(|_| !self.shares_responses);
-        notes.extend(not_yet.map(|(name, _)| {
-            format!("stores.{name}: shares nothing before, since larder was started without a store in Redis")
-        }));
+        notes.extend(self.at_start.postponed(config));
         Postponed { notes }
     }
 

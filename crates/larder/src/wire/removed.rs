@@ -31,6 +31,7 @@ struct State {
 }
 
 struct Removed {
+    /// The one that it was opened with.
     config: larder_config::Store,
     state: Mutex<State>,
     changed: Condvar,
@@ -66,7 +67,7 @@ impl RemovedStores {
         Self { all: VecDeque::new(), reach }
     }
 
-    /// Closes a store as soon as nobody uses it.
+    /// Closes a store as soon as nobody uses it; `config` is the one that it was opened with.
     pub(super) fn add(&mut self, config: larder_config::Store, store: Arc<Store>) {
         self.all.retain(|removed| removed.is_of_use());
         let closed = self.all.iter().filter(|removed| removed.state.lock().is_over).count();

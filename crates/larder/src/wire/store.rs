@@ -1,8 +1,8 @@
 //! A store of the config, put to work: memory, and the disks, files or values behind it.
 //!
 //! In: what the config says of a store. Out: the store, found again by name over reloads. What is behind its memory is decided when
-//! it is made: a reload changes sizes of memory, the rest needs a restart. A disk or a directory of files that cannot be used
-//! when larder starts is left out until it can, since a site without its cache is better than no site.
+//! it is made: a reload changes sizes of memory, of files and of the largest body, the rest needs a restart. A disk or a directory of
+//! files that cannot be used when larder starts is left out until it can, since a site without its cache is better than no site.
 
 use std::sync::Arc;
 
@@ -29,7 +29,8 @@ pub(super) struct KnownStore {
     pub(super) store: Arc<Store>,
     /// What it has in other programs' memory.
     pub(super) remote: Option<RemoteTier>,
-    pub(super) config: larder_config::Store,
+    /// The config that it was opened with, which says where it lies: a config that moves it holds from the next start on.
+    pub(super) opened: larder_config::Store,
 }
 
 /// What a store has in other programs' memory.
@@ -84,6 +85,7 @@ impl RemoteTier {
 /// A store that a new config names.
 pub(super) struct DraftStore {
     pub(super) known: KnownStore,
+    config: larder_config::Store,
     settings: MemoryStoreSettings,
     open_files: usize,
     /// Whose responses go there by this config.
@@ -124,7 +126,7 @@ impl DraftStore {
     pub(super) fn of(
         name: &str,
         config: &larder_config::Store,
-        open: Option<(Arc<Store>, Option<RemoteTier>)>,
+        open: Option<KnownStore>,
         hosts: Arc<ServedHosts>,
         surroundings: &StoreSurroundings<'_>,
     ) -> Result<Self, StoreError> {
@@ -135,18 +137,18 @@ impl DraftStore {
             max_object: if has_disks { max_object.min(config.memory.0 / 4) } else { max_object },
         };
         let is_new = open.is_none();
-        let (store, remote) = match open {
+        let known = match open {
             Some(open) => open,
             None => {
                 let failed = |source| StoreError { name: name.to_owned(), source };
                 let Behind { tiers, remote } = behind((name, config), surroundings).map_err(failed)?;
                 // Nobody uses it yet.
                 remote.iter().for_each(|remote| remote.serve(&hosts));
-                (Store::in_front_of(&settings, tiers), remote)
+                let store = Store::in_front_of(&settings, tiers);
+                KnownStore { store, remote, opened: config.clone() }
             }
         };
-        let known = KnownStore { store, remote, config: config.clone() };
-        Ok(Self { known, settings, open_files, hosts, is_new })
+        Ok(Self { known, config: config.clone(), settings, open_files, hosts, is_new })
     }
 
     /// Takes it into force.
@@ -154,27 +156,35 @@ impl DraftStore {
         self.known.store.resize(&self.settings);
         self.known.store.limit_files(self.open_files);
         self.known.remote.iter().for_each(|remote| remote.serve(&self.hosts));
-        if let Some(config) = &self.known.config.files {
-            let max_object = self.known.config.max_object_bytes();
-            self.known.store.resize_tiers(&TierCaps {
-                bytes: config.size.0,
-                files: config.max_files,
-                max_object,
-            });
+        if lies_there(&self.known.opened, &self.config) {
+            self.known.store.resize_tiers(&tier_caps(&self.config));
         }
         self.known
     }
 
-    /// What of a change needs a restart.
-    pub(super) fn postponed(&self, name: &str, known: Option<&KnownStore>) -> Option<String> {
-        let (old, new) = (&known?.config, &self.known.config);
-        // The caps on files change at once.
-        (!is_same_place(old, new)).then(|| {
+    /// What of a change needs a restart: said at each reload until there was one.
+    pub(super) fn postponed(&self, name: &str) -> Option<String> {
+        // The caps change at once.
+        (!is_same_place(&self.known.opened, &self.config)).then(|| {
             format!(
                 "stores.{name}: disks, layout, idle, memcached, redis and where files lie change at a restart"
             )
         })
     }
+}
+
+/// Whether the caps of a config are about what a store was opened with: those of another place hold there, once it is there.
+fn lies_there(opened: &larder_config::Store, config: &larder_config::Store) -> bool {
+    let files = |config: &larder_config::Store| config.files.as_ref().map(|files| files.path.clone());
+    // What files look like has nothing to do with their caps.
+    is_same_place(opened, config) || files(opened).is_some() && files(opened) == files(config)
+}
+
+/// The caps on what is behind the memory of a store. Without files there are none on those.
+fn tier_caps(config: &larder_config::Store) -> TierCaps {
+    let files = config.files.as_ref();
+    let (bytes, files) = files.map_or((u64::MAX, u64::MAX), |files| (files.size.0, files.max_files));
+    TierCaps { bytes, files, max_object: config.max_object_bytes() }
 }
 
 /// The directories of a config that could not be used now, each with the name of its store, and why. Changes nothing, and

@@ -110,6 +110,65 @@ fn an_origin_is_kept_as_long_as_its_config_and_the_files_it_names_are_the_same()
     assert!(Arc::ptr_eq(&renewed, &reload()));
 }
 
+/// Reloads one after the other, with one disk.
+struct Reloads {
+    wiring: Wiring,
+    folder: tempfile::TempDir,
+}
+
+impl Reloads {
+    fn new() -> Self {
+        let metrics = Metrics::new(1, larder_proxy::vocabulary(), Clock::default().now().wall, "test");
+        Self { wiring: wiring(metrics), folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// The store of this name with its disk in this folder, and what needs a restart.
+    fn to(&mut self, name: &str, disk: &str, more: &str) -> (Arc<Store>, Vec<String>) {
+        let path = self.folder.path().join(disk);
+        let disk = format!("disks = [{{ path = {path:?}, size = \"64MiB\" }}]");
+        let config =
+            config_of(&format!("store = {name:?}\n[stores.{name}]\nmemory = \"8MiB\"\n{disk}\n{more}"));
+        let (_, draft) = self.wiring.draft(&config, &Shares::unlimited()).unwrap();
+        let postponed = self.wiring.postponed(&draft);
+        self.wiring.commit(draft, &Shares::unlimited());
+        (Arc::clone(self.wiring.store_named(name).unwrap()), postponed)
+    }
+}
+
+#[test]
+fn a_store_lies_where_it_was_opened_whatever_later_configs_say() {
+    let mut reloads = Reloads::new();
+    let (first, postponed) = reloads.to("kept", "one", "");
+    assert!(postponed.is_empty());
+    for _ in 0..2 {
+        let (store, postponed) = reloads.to("kept", "two", "");
+        assert!(Arc::ptr_eq(&store, &first) && postponed.len() == 1);
+        assert!(postponed[0].starts_with("stores.kept: disks"), "{postponed:?}");
+    }
+    let (store, postponed) = reloads.to("kept", "one", "");
+    assert!(Arc::ptr_eq(&store, &first) && postponed.is_empty(), "it lies there: {postponed:?}");
+    reloads.to("kept", "two", "");
+    // By another name it is opened where the config says.
+    let (renamed, postponed) = reloads.to("renamed", "two", "");
+    assert!(!Arc::ptr_eq(&renamed, &first) && postponed.is_empty(), "{postponed:?}");
+    // The one that was taken out is found where it lies, as long as it is used.
+    let (back, postponed) = reloads.to("back", "one", "");
+    assert!(Arc::ptr_eq(&back, &first) && postponed.is_empty(), "{postponed:?}");
+}
+
+#[test]
+fn the_largest_body_on_disks_changes_with_a_reload_unless_they_are_others() {
+    let mut reloads = Reloads::new();
+    let mut to = |disk: &str, size: &str| {
+        let (store, postponed) = reloads.to("kept", disk, &format!("max_object = {size:?}"));
+        (store.max_object(), postponed.len())
+    };
+    assert_eq!(to("one", "16MiB"), (16 << 20, 0));
+    assert_eq!(to("one", "32MiB"), (32 << 20, 0));
+    assert_eq!(to("one", "4MiB"), (4 << 20, 0));
+    assert_eq!(to("two", "32MiB"), (4 << 20, 1));
+}
+
 #[test]
 fn a_site_that_says_nothing_has_the_cache_s_own_defaults() {
     assert_eq!(policy_of(""), CachePolicy::default());

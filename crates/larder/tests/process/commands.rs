@@ -127,7 +127,7 @@ async fn a_larder_is_found_by_url_by_environment_and_by_its_config_file() {
 async fn commands_are_found_by_help_and_by_what_they_are_called_elsewhere() {
     let (_directory, path) = written("[[site]]\nroot = \".\"\n");
     let path = path.to_str().unwrap();
-    let cases: [(&[&str], i32, &str); 13] = [
+    let cases: [(&[&str], i32, &str); 14] = [
         (&["help"], 0, "Usage: larder"),
         (&["help", "rm"], 0, "Usage: larder rm"),
         (&["check", path], 0, ": ok"),
@@ -139,6 +139,7 @@ async fn commands_are_found_by_help_and_by_what_they_are_called_elsewhere() {
         (&["statss"], 2, "'stats'"),
         (&["run", "http://127.0.0.1:3000"], 2, "for an app: --origin http://127.0.0.1:3000"),
         (&["purge"], 2, "--tag"),
+        (&["certs", "renew", "a.example", "--wait", "18446744073709551615"], 2, "not in 1..=86400"),
         (&["serve"], 2, "larder run"),
         (&["http://127.0.0.1:3000"], 2, "larder run --origin http://127.0.0.1:3000"),
     ];

@@ -126,6 +126,33 @@ async fn a_store_that_is_brought_back_has_not_missed_an_invalidation() {
     }
 }
 
+#[tokio::test]
+async fn where_a_store_could_not_move_to_nobody_has_heard_what_it_heard() {
+    for (place, lock) in PLACES {
+        let origin = origin();
+        let elsewhere = place.replace("kept", "elsewhere");
+        let (with, without) = (storing(&origin, Some(place)), storing(&origin, None));
+        let (directory, path) = written(&with);
+        let lock = |folder: &str| directory.path().join(lock.replace("kept", folder));
+        let larder = Process::run_config(&path).await;
+        stored(&larder, place, &["/kept/a"]).await;
+        reload(&larder, &path, &without).await;
+        closed(&lock("kept")).await;
+        reload(&larder, &path, &storing(&origin, Some(&elsewhere))).await;
+        // It stays where it is, and so does what it hears from now on.
+        reload(&larder, &path, &with).await;
+        larder.says("needs a restart: stores.kept").await;
+        purge(&larder, "/kept/a").await;
+        reload(&larder, &path, &without).await;
+        closed(&lock("elsewhere")).await;
+        reload(&larder, &path, &with).await;
+        let before = origin.log().count();
+        let answer = get(larder.addr, "/kept/a").await;
+        assert!(cache_status(&answer).contains("fwd="), "{place}: the old page is back: {answer}");
+        assert_eq!(origin.log().count(), before + 1, "{place}");
+    }
+}
+
 /// One disk for what lies below `/stays`.
 const STAYS: &str = "\n[[site.rule]]\npath = \"/stays/*\"\nstore = \"stays\"\n[stores.stays]\nmemory = \"8MiB\"\n\
                      disks = [{ path = \"stays\", size = \"64MiB\" }]\n";

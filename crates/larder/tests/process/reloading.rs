@@ -141,6 +141,24 @@ async fn what_needs_a_restart_is_said() {
 }
 
 #[tokio::test]
+async fn what_needs_a_restart_is_said_at_each_reload_until_it_is_taken_back() {
+    let origin = Origin::simple(vec![cacheable("/a", 10)]).unwrap();
+    let before = config(&origin.url(), "", "");
+    let other = before.replace("admin = \"127.0.0.1:0\"", "admin = false");
+    let (_directory, path) = written(&before);
+    let larder = Process::run_config(&path).await;
+    for (text, is_said) in [(&other, true), (&other, true), (&before, false)] {
+        let so_far = larder.stderr().len();
+        std::fs::write(&path, text).unwrap();
+        larder.signal(Signal::HUP);
+        let said = || larder.stderr().into_iter().skip(so_far).collect::<Vec<_>>().join("\n");
+        until("it is reloaded", async || said().contains("larder: reloaded")).await;
+        assert_eq!(said().contains("needs a restart: admin"), is_said, "{}", said());
+    }
+    assert_eq!(get(larder.admin, "/healthz").await.body, b"ok");
+}
+
+#[tokio::test]
 async fn without_a_file_there_is_nothing_to_reload() {
     let origin = Origin::simple(vec![cacheable("/a", 10)]).unwrap();
     let larder = Process::run(&["--origin", &origin.url()]).await;

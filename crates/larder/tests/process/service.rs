@@ -7,6 +7,8 @@ use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use larder_testkit::certificates::Certificates;
+
 use crate::support::{Process, Signal, until};
 
 const USER: u32 = 65_534;
@@ -71,7 +73,9 @@ impl Machine {
         let machine = Self { directory: tempfile::tempdir().unwrap(), capability };
         let config = std::fs::read_to_string(examples().join("larder.toml")).unwrap();
         chown(machine.directory.path(), Some(USER), Some(USER)).unwrap();
-        for (made, key) in [("/var/cache", "CacheDirectory"), ("/var/log", "LogsDirectory")] {
+        let keys =
+            [("/var/cache", "CacheDirectory"), ("/var/log", "LogsDirectory"), ("/var/lib", "StateDirectory")];
+        for (made, key) in keys {
             let of_unit = machine.here(&format!("{made}/{}", values(&unit, key)[0]));
             std::fs::create_dir_all(&of_unit).unwrap();
             chown(&of_unit, Some(USER), Some(USER)).unwrap();
@@ -99,17 +103,44 @@ impl Machine {
              --ambient-caps=-all,+{capability} --bounding-set=-all,+{capability} {command}"
         )
     }
+
+    /// Its larder, as the unit starts it.
+    async fn start(&self) -> Process {
+        let (unit, mut command) = (unit(), Command::new("unshare"));
+        let start = self.as_unit(values(&unit, "ExecStart")[0]);
+        command.args(["-n", "sh", "-c", &format!("ip link set lo up && {start}")]);
+        for state in values(&unit, "StateDirectory") {
+            command.env("STATE_DIRECTORY", self.here(&format!("/var/lib/{state}")));
+        }
+        let mut larder = Process::spawn(command, None);
+        larder.greeted().await;
+        larder
+    }
+}
+
+#[tokio::test]
+async fn the_unit_has_a_place_for_certificates_that_are_ordered() {
+    assert_eq!(values(&unit(), "StateDirectoryMode"), ["0700"], "keys lie there");
+    let Some(machine) = Machine::new() else { return };
+    // Nobody answers there, which keeps no larder from starting.
+    let text = "listen = [\"127.0.0.1:80\", { address = \"127.0.0.1:443\", tls = true }]\n\
+                [acme]\nterms_agreed = true\ndirectory = \"https://localhost:1/dir\"\nca_file = \"ca.pem\"\n\
+                [origins.app]\nservers = \"http://127.0.0.1:3000\"\n\
+                [[site]]\nhosts = \"a.example\"\norigin = \"app\"\ntls = \"acme\"\n";
+    std::fs::write(machine.here("/etc/larder/larder.toml"), text).unwrap();
+    std::fs::copy(Certificates::new().file("ca.pem"), machine.here("/etc/larder/ca.pem")).unwrap();
+    let mut larder = machine.start().await;
+    let certificates = machine.here("/var/lib/larder/acme/certs");
+    assert!(Path::new(&certificates).is_dir(), "{:?}", larder.stderr());
+    larder.signal(Signal::TERM);
+    assert_eq!(larder.end().await, 0, "{:?}", larder.stderr());
 }
 
 #[tokio::test]
 async fn the_unit_listens_on_port_80_and_reloads_only_what_is_good() {
     let Some(machine) = Machine::new() else { return };
     let unit = unit();
-    let mut command = Command::new("unshare");
-    let start = machine.as_unit(values(&unit, "ExecStart")[0]);
-    command.args(["-n", "sh", "-c", &format!("ip link set lo up && {start}")]);
-    let mut larder = Process::spawn(command, None);
-    larder.greeted().await;
+    let mut larder = machine.start().await;
     assert_eq!(larder.addr.port(), 80);
     let status = std::fs::read_to_string(format!("/proc/{}/status", larder.pid)).unwrap();
     for line in [format!("Uid:\t{USER}\t{USER}\t{USER}\t{USER}"), "CapEff:\t0000000000000400".to_owned()] {

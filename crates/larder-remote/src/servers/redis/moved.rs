@@ -1,7 +1,7 @@
 //! A master that is another one from now on.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use larder_observe::Diagnostics;
@@ -60,7 +60,8 @@ async fn a_new_master_is_not_left_alone_because_of_the_former_one() {
     breaker.connect_failed(Instant::now());
     // The next probe is due in half a minute.
     (0..6).for_each(|_| breaker.probe_failed(Instant::now()));
-    let dialer = Dialer { protocol: Protocol::Redis(Arc::clone(&dial)), value_max: MAX_OBJECT };
+    let (protocol, value_max) = (Protocol::Redis(Arc::clone(&dial)), Arc::new(AtomicUsize::new(MAX_OBJECT)));
+    let dialer = Dialer { protocol, value_max };
     let fails_over = async {
         while dial.elected() != Some(at(gone)) {
             dial.later_round().await;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use larder_observe::Exposition;
 use larder_testkit::certificates::Certificates;
 
 use super::*;
@@ -171,4 +172,33 @@ fn the_end_of_a_certificate_is_near_by_the_setting_or_by_its_life() {
     }
     let told = expiry_warnings(&[known(90, 3)], warning, at(0));
     assert_eq!(told[0].1, "the certificate site.pem of site a.example expires in 3 d, on 2027-01-18");
+}
+
+#[test]
+fn a_file_that_several_sites_use_is_one_series_with_the_earliest_end() {
+    let certificates = Certificates::new();
+    let facts = larder_tls::CertificateFacts::read(&certificates.server).unwrap();
+    let known = |site: &str, path: &str, not_after: i64| {
+        let mut facts = facts.clone();
+        facts.not_after = not_after;
+        KnownCertificate { site: site.to_owned(), path: Path::new(path).to_owned(), facts }
+    };
+    let told = CertificatesTold::default();
+    told.set(ShownCertificates {
+        certificates: vec![
+            known("a.example", "both.pem", 30),
+            known("b.example", "both.pem", 20),
+            known("b.example", "other.pem", 10),
+            known("c.example", "both.pem", 40),
+        ],
+        ..ShownCertificates::default()
+    });
+    let mut out = Exposition::default();
+    told.expose(&mut out);
+    let text = out.finish();
+    let samples: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    let expected = [("both.pem", 20), ("other.pem", 10)].map(|(path, not_after)| {
+        format!("larder_certificate_not_after_seconds{{certificate=\"{path}\"}} {not_after}")
+    });
+    assert_eq!(samples, expected);
 }

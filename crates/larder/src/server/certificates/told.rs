@@ -2,6 +2,7 @@
 //!
 //! In: what was read last. Out: each certificate with its names and its time, and what became of tickets.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -109,9 +110,8 @@ impl CertificatesTold {
         let ordered = self.ordered();
         let shown = self.shown.read();
         let mut family = out.family(&family::CERTIFICATE_NOT_AFTER);
-        for known in &shown.certificates {
-            let path = known.path.display().to_string();
-            family.value(&[("certificate", &path)], u64::try_from(known.facts.not_after).unwrap_or_default());
+        for (path, not_after) in ends(&shown.certificates) {
+            family.value(&[("certificate", &path)], u64::try_from(not_after).unwrap_or_default());
         }
         for status in &ordered {
             if let Some(lifetime) = status.lifetime {
@@ -147,6 +147,17 @@ impl CertificatesTold {
             family.value(&[("result", result)], read(count));
         }
     }
+}
+
+/// When the certificate of each file ends, in seconds since 1970: the earliest, where sites that share a file read it at different times.
+fn ends(certificates: &[KnownCertificate]) -> BTreeMap<String, i64> {
+    let mut ends = BTreeMap::new();
+    for known in certificates {
+        let not_after = known.facts.not_after;
+        let end = ends.entry(known.path.display().to_string()).or_insert(not_after);
+        *end = not_after.min(*end);
+    }
+    ends
 }
 
 fn ordered_told(status: &CertificateStatus, warning: Duration, now: WallTime) -> CertificateTold {
