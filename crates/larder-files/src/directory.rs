@@ -51,6 +51,7 @@ impl Directory {
     /// Whether what larder stored under a name may be used.
     pub(super) fn believes(&self, name: &Name, meta: &Meta) -> bool {
         self.believed_from.load(Ordering::Acquire) <= meta.times.received.0
+            && self.journal.floor() <= meta.number
             && !self.noted.hides(name, meta.number)
     }
 

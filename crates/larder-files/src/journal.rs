@@ -54,7 +54,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// How long the writing thread waits for what has to be there before a file gets its name.
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// Begins a note of a name.
+/// Begins a note of a name. Without one it stands for all names.
 const NAME: u8 = b'f';
 
 /// What a journal said when it was opened.
@@ -107,6 +107,8 @@ pub(super) struct Journal {
     changed: Condvar,
     /// Numbers below this are promised to the next start.
     reached: AtomicU64,
+    /// What larder stored with a smaller number is not used: it is from before a journal that could not be believed.
+    floor: u64,
 }
 
 /// What the thread does next.
@@ -120,18 +122,22 @@ pub(super) enum Work {
 
 impl Journal {
     /// Reads the journal of a directory. Where there is none, or it cannot be believed (`is_behind`: something is missing in it),
-    /// it says that nothing stored before `now` is; a directory with nothing in it has nothing to be disbelieved.
+    /// it says that nothing stored before `now` is; a directory with nothing in it has nothing to be disbelieved. The clock may be behind
+    /// of what was stored: so nothing is used either with a number that was promised before, as far as that can be read.
     pub(super) fn read(tree: &Tree, now: WallTime, is_behind: bool) -> io::Result<(Self, Restored)> {
         let bytes = read_file(tree)?;
         let log = bytes.as_deref().and_then(read_log);
+        let promised = log.as_ref().map_or(0, |log| log.head.reached);
         let log = log.filter(|log| log.is_whole && log.head.begun <= now.0 && !is_behind);
         let is_sound = log.as_ref().is_some_and(|log| Some(log.end) == bytes.as_ref().map(Vec::len));
         let mut restored = Restored::default();
+        let mut floor = 0;
         let head = match log {
             Some(log) => {
                 let mut others = Vec::new();
                 for note in log.notes {
                     match note.what.split_first() {
+                        Some((&NAME, [])) => floor = floor.max(note.number),
                         Some((&NAME, name)) => restored.names.push((Name::found_at(name), note.number)),
                         _ => others.push(note),
                     }
@@ -140,7 +146,10 @@ impl Journal {
                 log.head
             }
             None if bytes.is_none() && tree.is_empty()? => LogHead::default(),
-            None => LogHead { begun: now.0, reached: 0 },
+            None => {
+                floor = promised;
+                LogHead { begun: now.0, reached: promised }
+            }
         };
         let notes_bytes = restored.notes.iter().map(Note::kept_bytes).sum();
         let state = State {
@@ -162,12 +171,18 @@ impl Journal {
             told: Vec::new(),
         };
         let reached = AtomicU64::new(head.reached);
-        Ok((Self { state: RankedMutex::new(Rank::Leaf, state), changed: Condvar::new(), reached }, restored))
+        let state = RankedMutex::new(Rank::Leaf, state);
+        Ok((Self { state, changed: Condvar::new(), reached, floor }, restored))
     }
 
     /// What larder stored before this is not used.
     pub(super) fn begun(&self) -> WallTime {
         WallTime(self.state.lock().head.begun)
+    }
+
+    /// What larder stored with a smaller number is not used.
+    pub(super) fn floor(&self) -> u64 {
+        self.floor
     }
 
     /// Above every number that was ever given out here.
@@ -388,6 +403,9 @@ impl Journal {
         };
         let mut bytes = head.write();
         notes.iter().for_each(|note| write_note(note, &mut bytes));
+        if self.floor > 0 {
+            write_note(&Note { number: self.floor, moment: 0, what: vec![NAME] }, &mut bytes);
+        }
         for (name, number) in noted.written() {
             let what = [&[NAME], name.bytes()].concat();
             write_note(&Note { number, moment: 0, what }, &mut bytes);

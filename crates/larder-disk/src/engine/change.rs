@@ -51,6 +51,19 @@ impl DiskState {
         }
     }
 
+    /// Counts out what `pending` took the place of in the index, and writes down that it is dead. The record of `pending` would say
+    /// so too, but is not in the file yet, and clients get the new response meanwhile: after a kill they must not get the one
+    /// before.
+    fn bury_replaced(&self, before: Location, pending: Location) {
+        let to_come = self.in_flight.of(before);
+        if !before.is_pending() {
+            self.segments.count_out(before.segment(), false);
+        }
+        // Where that one was not written either, who put it in may not have come to name what it had replaced itself.
+        let written = self.replaced.before(pending);
+        self.bury(&written.into_iter().chain(to_come).collect::<Locations>());
+    }
+
     /// Writes down that what lies, or will lie, at these places is dead.
     fn bury(&self, places: &[Location]) {
         if places.is_empty() {
@@ -168,11 +181,8 @@ impl Disk {
         let note = |before| shared.replaced.note(pending, before);
         let replaced = shared.index.insert_pending(base, tag, pending, seconds, note, &mut surplus);
         surplus.into_iter().for_each(|place| shared.remove_for_good(place));
-        // What is being written of the one before lies behind it, and only the record of this one would say that it is dead.
-        shared
-            .bury(&replaced.and_then(|place| shared.in_flight.of(place)).into_iter().collect::<Locations>());
-        if let Some(place) = replaced.filter(|place| !place.is_pending()) {
-            shared.segments.count_out(place.segment(), false);
+        if let Some(before) = replaced {
+            shared.bury_replaced(before, pending);
         }
         let replaces = replaced.is_some();
         let job = Box::new(RecordJob { object, base, tag, pending, replaces, again: None, cost });

@@ -83,20 +83,38 @@ pub(super) struct OpenHandle {
     is_held: AtomicBool,
 }
 
+/// What came of closing a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Closed {
+    Now,
+    Before,
+    /// It has to stay open.
+    Held,
+}
+
 impl Handles {
     pub(super) fn new(folder: PathBuf, max: FilesMax) -> Arc<Self> {
         Arc::new(Self { folder, max, open: RankedMutex::default(), count: AtomicUsize::new(0) })
     }
 
-    /// The handle of segment `id`, whose file was just opened.
-    pub(super) fn adopt(self: &Arc<Self>, id: u32, file: File) -> Arc<OpenHandle> {
-        let handle = Arc::new(OpenHandle {
+    /// The handle of segment `id`, whose file is not open.
+    pub(super) fn closed(self: &Arc<Self>, id: u32) -> Arc<OpenHandle> {
+        self.handle(id, None)
+    }
+
+    fn handle(self: &Arc<Self>, id: u32, file: Option<File>) -> Arc<OpenHandle> {
+        Arc::new(OpenHandle {
             id,
             handles: Arc::clone(self),
-            file: RankedRwLock::new(Rank::Leaf, Some(Arc::new(file))),
+            file: RankedRwLock::new(Rank::Leaf, file.map(Arc::new)),
             was_used: AtomicBool::new(false),
             is_held: AtomicBool::new(false),
-        });
+        })
+    }
+
+    /// The handle of segment `id`, whose file was just opened.
+    pub(super) fn adopt(self: &Arc<Self>, id: u32, file: File) -> Arc<OpenHandle> {
+        let handle = self.handle(id, Some(file));
         self.count.fetch_add(1, Ordering::Relaxed);
         self.open.lock().push_back(Arc::downgrade(&handle));
         self.close_surplus(0);
@@ -131,8 +149,10 @@ impl Handles {
                 continue;
             }
             drop(open);
-            if handle.close() {
-                return true;
+            match handle.close() {
+                Closed::Now => return true,
+                Closed::Before => {}
+                Closed::Held => self.open.lock().push_back(Arc::downgrade(&handle)),
             }
         }
         false
@@ -179,25 +199,37 @@ impl OpenHandle {
         Ok(file)
     }
 
-    /// Keeps it open, or lets it be closed again.
+    /// Keeps it open where it is, or lets it be closed again. Behind this call nobody closes it who had begun to before.
     pub(super) fn hold(&self, is_held: bool) {
+        let _file = self.file.write();
         self.is_held.store(is_held, Ordering::Relaxed);
     }
 
-    /// Whether it was open.
-    fn close(&self) -> bool {
-        let file = self.file.write().take();
-        if file.is_some() {
-            forbid_under_lock();
-            self.handles.count.fetch_sub(1, Ordering::Relaxed);
+    fn close(&self) -> Closed {
+        let mut file = self.file.write();
+        // Asked once more under the lock: it may be held since it was chosen, and have lost its name.
+        if self.is_held.load(Ordering::Relaxed) {
+            return Closed::Held;
         }
-        file.is_some()
+        let closed = file.take();
+        drop(file);
+        self.close_file(closed)
+    }
+
+    fn close_file(&self, file: Option<Arc<File>>) -> Closed {
+        if file.is_none() {
+            return Closed::Before;
+        }
+        forbid_under_lock();
+        self.handles.count.fetch_sub(1, Ordering::Relaxed);
+        Closed::Now
     }
 }
 
 impl Drop for OpenHandle {
     fn drop(&mut self) {
-        self.close();
+        let file = self.file.write().take();
+        self.close_file(file);
     }
 }
 
@@ -228,6 +260,19 @@ mod tests {
         assert_eq!(handles.count(), SEGMENTS_OPEN_MIN);
         drop(all);
         assert_eq!(handles.count(), 0);
+    }
+
+    #[test]
+    fn what_is_held_since_it_was_chosen_is_not_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (handles, all) = handles(&folder, 10, 10);
+        all[0].hold(true);
+        std::fs::remove_file(segment_path(folder.path(), 0)).unwrap();
+        assert_eq!(all[0].close(), Closed::Held);
+        assert!(all[0].get().is_ok(), "it has no name to be opened by");
+        all[0].hold(false);
+        assert_eq!([all[0].close(), all[0].close()], [Closed::Now, Closed::Before]);
+        assert_eq!(handles.count(), 9);
     }
 
     #[test]

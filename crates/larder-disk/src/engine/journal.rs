@@ -56,6 +56,9 @@ struct State {
     backlog: Vec<u8>,
     /// Entries were lost; compaction makes good for them.
     has_lost: bool,
+    /// The same of those before the last turn: the old ones cannot go before they are made good for. Until then nobody is told
+    /// that anything is durable.
+    had_lost: bool,
     /// Much of it is not needed any more: compaction is due whatever its length.
     is_stock_due: bool,
     /// Compaction is due above this length.
@@ -75,6 +78,24 @@ pub(super) struct Journal {
     /// Up to which number of [`Collected`] all is written.
     written: AtomicU64,
     state: RankedMutex<State>,
+}
+
+/// Which lost entries stand against a sync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lost {
+    AtAnyTime,
+    /// Those before are made good for by what is about to take the place of the old generations.
+    SinceTurn,
+}
+
+/// What one sync brings to the disk.
+#[derive(Debug)]
+struct Unsynced {
+    /// The old generations, to which nothing is added any more: when they are synced, they are so for good.
+    old: Vec<Arc<File>>,
+    /// The one that takes entries. More may come while it is synced, also as the last before a turn, so that this says nothing of
+    /// it once it is old itself.
+    now: Arc<File>,
 }
 
 /// What is to be written.
@@ -117,7 +138,15 @@ impl Journal {
     ) -> Self {
         let (_, cap, _) = space.figures();
         let long_bytes = LONG_BYTES.min(cap / 256).max(16 * 1024);
-        let state = State { now, old, backlog: Vec::new(), has_lost: false, is_stock_due: false, long_bytes };
+        let state = State {
+            now,
+            old,
+            backlog: Vec::new(),
+            has_lost: false,
+            had_lost: false,
+            is_stock_due: false,
+            long_bytes,
+        };
         Self {
             folder: folder.to_owned(),
             disk,
@@ -159,33 +188,46 @@ impl Journal {
     /// # Errors
     /// Where the disk fails, or entries are missing.
     pub(super) fn sync(&self, space: &Space, health: &Health) -> io::Result<()> {
-        let files: Vec<Arc<File>> = {
-            let mut state = self.state.lock();
-            self.write_into(&mut state, space, health);
-            if state.has_lost || !state.backlog.is_empty() {
-                return Err(io::ErrorKind::StorageFull.into());
-            }
-            let unsynced = state.old.iter().filter(|old| !old.is_synced);
-            unsynced.map(|old| Arc::clone(&old.file)).chain([Arc::clone(&state.now.file)]).collect()
-        };
-        for file in &files {
+        self.sync_unless(Lost::AtAnyTime, space, health)
+    }
+
+    /// The same, where only those that are missing count which were lost then.
+    fn sync_unless(&self, lost: Lost, space: &Space, health: &Health) -> io::Result<()> {
+        let unsynced = self.unsynced(lost, space, health)?;
+        for file in unsynced.old.iter().chain([&unsynced.now]) {
             if let Err(error) = sys::sync(file) {
                 // What the kernel could not write it forgets; asking again would be answered with "done".
-                self.state.lock().has_lost = true;
+                self.note_lost();
                 return Err(error);
             }
         }
+        self.note_synced(&unsynced);
+        Ok(())
+    }
+
+    /// Writes down what was collected, and says which files are to be synced for all of it to be durable.
+    fn unsynced(&self, lost: Lost, space: &Space, health: &Health) -> io::Result<Unsynced> {
+        let mut state = self.state.lock();
+        self.write_into(&mut state, space, health);
+        let had_lost = state.had_lost && lost == Lost::AtAnyTime;
+        if state.has_lost || had_lost || !state.backlog.is_empty() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let old = state.old.iter().filter(|old| !old.is_synced).map(|old| Arc::clone(&old.file)).collect();
+        Ok(Unsynced { old, now: Arc::clone(&state.now.file) })
+    }
+
+    fn note_synced(&self, synced: &Unsynced) {
         let mut state = self.state.lock();
         for old in &mut state.old {
-            old.is_synced |= files.iter().any(|file| Arc::ptr_eq(file, &old.file));
+            old.is_synced |= synced.old.iter().any(|file| Arc::ptr_eq(file, &old.file));
         }
-        Ok(())
     }
 
     /// Whether it has to be compacted.
     pub(super) fn is_long(&self) -> bool {
         let state = self.state.lock();
-        state.has_lost || state.is_stock_due || state.now.length > state.long_bytes
+        state.has_lost || state.had_lost || state.is_stock_due || state.now.length > state.long_bytes
     }
 
     /// Whether it was asked for stock that was not taken yet.
@@ -200,7 +242,7 @@ impl Journal {
     }
 
     /// From now on entries go to a new generation. What could not be written goes there first. Gives the files of the
-    /// old ones, and whether entries were lost up to here.
+    /// old ones, and whether entries were lost up to here. Where some were, syncing fails until the old ones are dropped.
     pub(super) fn turn(&self, space: &Space, health: &Health) -> io::Result<(JournalFiles, bool)> {
         // The one in between is for what is needed of the old ones.
         let number = self.state.lock().now.number + 2;
@@ -211,9 +253,9 @@ impl Journal {
         state.old.push(Generation { is_synced: false, ..before });
         state.is_stock_due = false;
         // What was lost up to here the index knows, and tables will. For notes one stands that names everything.
-        let had_lost = std::mem::take(&mut state.has_lost);
+        state.had_lost |= std::mem::take(&mut state.has_lost);
         self.write_into(&mut state, space, health);
-        Ok((state.old.iter().map(|old| (Arc::clone(&old.file), old.length)).collect(), had_lost))
+        Ok((state.old.iter().map(|old| (Arc::clone(&old.file), old.length)).collect(), state.had_lost))
     }
 
     /// Notes that entries were lost: it has to be compacted.
@@ -237,7 +279,7 @@ impl Journal {
         let number = self.state.lock().now.number - 1;
         let written = self.write_needed(number, entries, space);
         let synced = written.and_then(|needed| {
-            self.sync(space, health)?;
+            self.sync_unless(Lost::SinceTurn, space, health)?;
             sys::rename(&unfinished(&self.folder, number), &path(&self.folder, number))?;
             // Segments that were removed must not come back either.
             space.sync_folder()?;
@@ -252,6 +294,7 @@ impl Journal {
             let mut state = self.state.lock();
             // As much as is needed anyway has to come before the next turn.
             state.long_bytes = self.long_bytes.max(needed.length);
+            state.had_lost = false;
             std::mem::replace(&mut state.old, vec![needed])
         };
         for old in old {
@@ -343,3 +386,6 @@ impl State {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -232,7 +232,21 @@ impl Loader<'_> {
         let path = segment_path(self.folder, id);
         if let Err(error) = self.try_segment(id, own_bytes, &path) {
             self.found(Finding::Unreadable { path, why: error.to_string() });
+            if error.kind() != std::io::ErrorKind::NotFound {
+                self.take_unread(id, own_bytes);
+            }
         }
+    }
+
+    /// A segment that cannot be read takes room as every other, and goes in its turn. The index has nothing of it, so that nobody hears
+    /// what dies in it from now on: it is not believed at a later start either.
+    fn take_unread(&self, id: u32, own_bytes: u64) {
+        let Some(room) = self.space.take_over(own_bytes) else { return };
+        let segment = Segment::new(id, self.handles.closed(id), room, (own_bytes, 0));
+        segment.is_sealed.store(true, Ordering::Relaxed);
+        segment.has_toc.store(sys::exists(&toc_path(self.folder, id)), Ordering::Relaxed);
+        segment.note_death();
+        self.segments.insert(segment);
     }
 
     fn try_segment(&self, id: u32, own_bytes: u64, path: &Path) -> std::io::Result<()> {

@@ -1,10 +1,11 @@
 //! What an object took the place of, while its own record is not written yet.
 //!
-//! Once it is written, its place says that everything of its identity before it is dead. Until then nothing on the disk
-//! says so: if the new one is taken out or lost, what came before would be back at the next start. So whoever takes a
-//! pending object out looks here, and makes sure of it. Entries end when that is done, not before: of two who are about the
-//! same object, the one that finds nothing here relies on what the other has written down. There are as many as
-//! replacements in the queue. Locked within the lock of the index's shard, for one look.
+//! Once it is written, its place says that everything of its identity before it is dead. Until then only the journal
+//! does, and not before a moment has passed since the index got the new one: if that one is taken out in this moment, what
+//! came before would be back at the next start. So whoever takes a pending object out looks here, and makes sure of it. Entries
+//! end when that is done, not before: of two who are about the same object, the one that finds nothing here relies on what
+//! the other has written down. There are as many as replacements in the queue. Locked within the lock of the index's shard,
+//! for one look.
 
 use std::collections::HashMap;
 

@@ -123,6 +123,18 @@ impl Writer {
         }
     }
 
+    /// The open segment, and from where on a crash of the machine may lose it.
+    #[cfg(test)]
+    pub(super) fn unsynced(&self) -> Option<(u32, u64)> {
+        self.open.as_ref().map(|open| (open.segment.id, open.at - open.unsynced))
+    }
+
+    /// As where the open segment could not be synced.
+    #[cfg(test)]
+    pub(super) fn doubt_open(&mut self) {
+        self.open.iter_mut().for_each(|open| open.is_in_doubt = true);
+    }
+
     fn run(mut self) {
         let mut closing = None;
         loop {

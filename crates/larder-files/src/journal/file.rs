@@ -74,6 +74,8 @@ impl JournalFile {
             // Not every file system can, and none has to.
             let _ = calls::fallocate(&file, FallocateFlags::KEEP_SIZE, 0, OWN_BYTES);
             calls::write_all_at(&file, bytes, 0)?;
+            // A crash of the machine may leave the beginning of it under the name of the other, and what begins well is believed.
+            calls::fdatasync(&file)?;
             calls::renameat(tree.root(), NEW, tree.root(), JOURNAL)?;
             self.inode = Some(Status::of(&file)?.inode);
             Ok(())
@@ -84,12 +86,12 @@ impl JournalFile {
         written
     }
 
-    /// What is cut off here without anything in its place is not believed at the next start.
+    /// What is cut off here without anything in its place is not believed at the next start, and neither is what has no head yet.
     fn write_over(&mut self, tree: &Tree, bytes: &[u8]) -> io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(calls::openat(tree.root(), JOURNAL, flags, Mode::RUSR | Mode::WUSR)?);
         calls::ftruncate(&file, 0)?;
-        let written = calls::write_all_at(&file, bytes, 0).and_then(|()| Ok(Status::of(&file)?.inode));
+        let written = write_head_last(&file, bytes).and_then(|()| Ok(Status::of(&file)?.inode));
         match written {
             Ok(inode) => {
                 self.inode = Some(inode);
@@ -112,6 +114,14 @@ impl JournalFile {
             None => self.claim.shrink_to(bytes, 0),
         }
     }
+}
+
+/// Writes a journal into an empty file, its head when all the rest is on the disk.
+fn write_head_last(file: &File, bytes: &[u8]) -> io::Result<()> {
+    let (head, rest) = bytes.split_at_checked(LOG_HEAD_BYTES).unwrap_or((bytes, &[]));
+    calls::write_all_at(file, rest, LOG_HEAD_BYTES as u64)?;
+    calls::fdatasync(file)?;
+    calls::write_all_at(file, head, 0)
 }
 
 /// Makes what was written so far hold after a crash of the machine: the file, and its name. Waits for the disk.

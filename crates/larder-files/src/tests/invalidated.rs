@@ -103,12 +103,42 @@ fn a_journal_that_cannot_be_believed_makes_files_be_doubted() {
         fill.write(Bytes::from_static(b"x")).unwrap();
         let (tell, told) = mpsc::sync_channel(1);
         let done = Box::new(move |done| tell.send(done).unwrap());
-        fill.commit(Meta { times, number: 9, ..meta() }, || true, done);
+        // As a process does that begins to count above all that the directory knows of.
+        let number = fixture.store.last_number() + 1;
+        fill.commit(Meta { times, number, ..meta() }, || true, done);
         assert_eq!(told.recv().unwrap(), Ok(()), "{what}");
         let fixture = fixture.reopened(1 << 20);
         check(&fixture.store, "/new", Some(("x", true)));
         check(&fixture.store, "/a", is_believed.then_some(("stored", true)));
     }
+}
+
+#[test]
+fn what_is_doubted_is_not_used_either_where_the_clock_is_behind_it() {
+    let fixture = Fixture::new(1 << 20);
+    let now = Clock::default().now().wall;
+    let ahead = StoredTimes { received: WallTime(now.0 + 3_600_000), ..meta().times };
+    let store_at = |store: &FileStore, path: &str, number: u64| {
+        let fill = store.begin(&uri(path), Some(0)).unwrap();
+        let (tell, told) = mpsc::sync_channel(1);
+        let done = Box::new(move |done| tell.send(done).unwrap());
+        fill.commit(Meta { times: ahead, number, ..meta() }, || true, done);
+        told.recv().unwrap().unwrap();
+    };
+    store_at(&fixture.store, "/a", 3);
+    let reached = fixture.store.last_number();
+    fixture.store.close();
+    // Sound, and from the future.
+    let head = larder_tier::format::log::LogHead { begun: now.0 + 1_800_000, reached };
+    std::fs::write(journal(&fixture), head.write()).unwrap();
+    let fixture = fixture.reopened(1 << 20);
+    assert_eq!(fixture.store.last_number(), reached, "numbers go on above it");
+    check(&fixture.store, "/a", None);
+    store_at(&fixture.store, "/b", reached + 1);
+    check(&fixture.store, "/b", Some(("", true)));
+    let fixture = fixture.reopened(1 << 20);
+    check(&fixture.store, "/a", None);
+    check(&fixture.store, "/b", Some(("", true)));
 }
 
 #[test]

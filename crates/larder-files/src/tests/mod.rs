@@ -13,6 +13,7 @@ mod holds;
 mod invalidated;
 mod links;
 mod listed;
+mod ordered;
 mod renewed;
 mod replaced;
 mod stored;

@@ -1,4 +1,4 @@
-//! Walks through the index: for what was not used for long, and for the pages of a listing.
+//! Walks through the index: for what was not used for long, for a segment that cannot be read, and for the pages of a listing.
 //!
 //! In: a shard. Out: places. The lock of a shard is held for a slice of its table at a time, so that look-ups and writes go on
 //! meanwhile. A rebuild of the table between two slices moves entries. A listing then begins with that shard again; a sweep
@@ -46,6 +46,25 @@ impl Index {
         }
         if !gone.is_empty() {
             shard.write().shrink();
+        }
+        gone
+    }
+
+    /// Takes everything out that lies in a segment; says how much that was. Each shard is held as long as for a rebuild, so that
+    /// nothing is missed.
+    pub(in crate::engine) fn remove_segment(&self, segment: u32) -> u64 {
+        let mut gone = 0;
+        for shard in &self.shards {
+            let mut shard = shard.write();
+            shard.entries.retain(|entry| {
+                let is_there = !entry.place.is_pending() && entry.place.segment() == segment;
+                if is_there {
+                    self.count_out(entry.place);
+                    gone += 1;
+                }
+                !is_there
+            });
+            shard.shrink();
         }
         gone
     }

@@ -13,6 +13,7 @@ mod planted;
 mod room;
 mod speed;
 mod stock;
+mod unread;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,9 +1,8 @@
 //! Random operations, restarts and crashes against a plain map.
 //!
-//! The map knows for each key which numbers may still be found: those put in since it was last taken out and since the
-//! last time one of them was seen to be the newest. Whatever else is found is wrong; nothing found is always right, for
-//! the disk is small and gives up its oldest segments all the time. A kill before the journal is written may undo the last change,
-//! and no other. The seed is in the message of a failure.
+//! The map knows for each key which number may still be found: the last that was put in, unless it was taken out since. Whatever
+//! else is found is wrong; nothing found is always right, for the disk is small and gives up its oldest segments all the time. A kill
+//! before the journal is written may undo the last change, and no other. The seed is in the message of a failure.
 
 use super::*;
 
@@ -45,7 +44,8 @@ impl Model {
             self.disk.put(object(k, number, inline(number, length))).map(|_| length)
         };
         match stored {
-            Ok(length) => self.may_be[k as usize].push((number, length)),
+            // What it replaced does not come back, although it is not written yet.
+            Ok(length) => self.may_be[k as usize] = vec![(number, length)],
             // A piece was refused, and the record never put in: what was there before stays.
             Err(Refused::QueueFull | Refused::NoRoom) => {}
             Err(why) => panic!("refused: {why:?}, seed {}", self.seed),
@@ -119,7 +119,7 @@ impl Model {
             0 => {
                 let length = self.dice.below(60_000) as usize;
                 if self.disk.take_in(object(k, self.number, inline(self.number, length))).is_ok() {
-                    own.push((self.number, length));
+                    *own = vec![(self.number, length)];
                     may_be[k as usize].push((self.number, length));
                 }
             }
@@ -229,7 +229,8 @@ fn a_copy_taken_while_it_is_written_to_holds_nothing_wrong() {
                 found += 1;
             }
         }
-        assert!(round == 0 || found > 300, "{found} in round {round}");
+        // All but what waits: that is there no more as it was before.
+        assert!(round == 0 || found > 200, "{found} in round {round}");
         assert_eq!(look(&other, gone), None, "round {round}");
         other.close();
     }

@@ -255,6 +255,7 @@ impl Writer {
         open.unsynced = 0;
         let begun = open.segment.file.get().and_then(|file| self.syncing.begin(file));
         if let Err(error) = begun {
+            open.is_in_doubt = true;
             self.write_failed("cannot sync", &error);
         }
     }
@@ -268,12 +269,13 @@ impl Writer {
             open.segment.file.get().and_then(|file| sys::sync(&file))
         });
         for error in [before, now].into_iter().filter_map(Result::err) {
+            self.open.iter_mut().for_each(|open| open.is_in_doubt = true);
             self.write_failed("cannot sync", &error);
         }
     }
 
     /// Ends the open segment: its table is written, and room it does not need goes back.
-    pub(super) fn seal(&mut self) {
+    pub(in crate::engine) fn seal(&mut self) {
         self.sync_open();
         let Some(open) = self.open.take() else { return };
         let (segment, end) = (open.segment, open.at);
@@ -306,7 +308,8 @@ impl Writer {
             match self.shared.make_segment(room) {
                 Ok(segment) => {
                     let at = SEGMENT_HEAD_BYTES as u64;
-                    self.open = Some(Open { segment, at, entries: Vec::new(), unsynced: 0 });
+                    self.open =
+                        Some(Open { segment, at, entries: Vec::new(), unsynced: 0, is_in_doubt: false });
                     self.shared.health.note_room(true);
                     self.begin_reclaim();
                     return Ok(());

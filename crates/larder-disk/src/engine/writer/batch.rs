@@ -15,6 +15,8 @@ pub(super) struct Open {
     /// Of all that was written or is in the batch.
     pub(super) entries: Vec<TocEntry>,
     pub(super) unsynced: u64,
+    /// It could not be synced: what of it is on the disk nobody knows.
+    pub(super) is_in_doubt: bool,
 }
 
 /// What is put together for one write.

@@ -52,8 +52,17 @@ impl TocEntry {
 
 impl Writer {
     /// Makes the journal short.
-    pub(super) fn compact(&mut self) {
+    pub(in crate::engine) fn compact(&mut self) {
         self.flush();
+        // The journal will name the dead of the open segment in place of what it says now, and they cover what lies before them. After
+        // a crash of the machine they do so only where they are there.
+        self.sync_open();
+        if self.open.as_ref().is_some_and(|open| open.is_in_doubt) {
+            // Its table says from now on what it had, and is synced apart.
+            self.seal();
+            self.compaction_after = Instant::now() + AGAIN_AFTER;
+            return;
+        }
         if let Err(error) = self.shared.compact(self.open.as_ref()) {
             self.compaction_after = Instant::now() + AGAIN_AFTER;
             match error.kind() {
@@ -70,11 +79,7 @@ impl Writer {
 impl DiskState {
     fn compact(&self, open: Option<&Open>) -> io::Result<()> {
         let (old, had_lost) = self.journal.turn(&self.space, &self.health)?;
-        let taken = self.compact_from(old, open, had_lost);
-        if had_lost && taken.is_err() {
-            self.journal.note_lost();
-        }
-        taken
+        self.compact_from(old, open, had_lost)
     }
 
     fn compact_from(&self, old: JournalFiles, open: Option<&Open>, had_lost: bool) -> io::Result<()> {
@@ -89,8 +94,10 @@ impl DiskState {
         let all = self.segments.all();
         for segment in all.iter().filter(|segment| segment.is_sealed.load(Ordering::Relaxed)) {
             if segment.is_toc_stale.load(Ordering::Acquire) {
-                let entries = self.entries_of(segment)?;
-                self.write_toc(segment, entries, segment.end.load(Ordering::Acquire))?;
+                match self.entries_of(segment) {
+                    Ok(entries) => self.write_toc(segment, entries, segment.end.load(Ordering::Acquire))?,
+                    Err(_) => self.disown(segment)?,
+                }
             }
             if segment.needs_toc.load(Ordering::Acquire) {
                 keep.push(JournalEntry::NeedsToc { segment: segment.id });
@@ -114,6 +121,16 @@ impl DiskState {
             segment: self.last_segment.load(Ordering::Relaxed),
         });
         self.journal.drop_old(keep, &self.space, &self.health)
+    }
+
+    /// Removes the table of a segment that cannot be read: which of it are dead cannot be written down, so nothing in it is
+    /// believed at the next start.
+    fn disown(&self, segment: &Segment) -> io::Result<()> {
+        let removed = sys::remove(&toc_path(&self.settings.path, segment.id));
+        removed.or_else(|error| (error.kind() == io::ErrorKind::NotFound).then_some(()).ok_or(error))?;
+        segment.has_toc.store(false, Ordering::Relaxed);
+        segment.note_death();
+        Ok(())
     }
 
     /// What lies in a segment: by its table, else by walking through it.

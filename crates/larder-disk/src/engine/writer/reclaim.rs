@@ -9,6 +9,7 @@
 //! what was replaced cannot come back.
 
 use std::collections::HashSet;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -57,7 +58,7 @@ impl Writer {
                 self.reclaim = Some(Reclaim { segment, entries, next: 0, allowance, met, moves });
             }
             Err(error) => {
-                self.shared.health.failed("cannot read a table", &error);
+                self.give_up_unread(&segment, &error);
             }
         }
     }
@@ -156,15 +157,34 @@ impl Writer {
         let Some(segment) = self.shared.segments.oldest() else { return false };
         match self.shared.entries_of(&segment) {
             Ok(entries) => self.give_up(&segment, &entries),
-            Err(error) => {
-                self.shared.health.failed("cannot read a table", &error);
-                false
-            }
+            Err(error) => self.give_up_unread(&segment, &error),
         }
+    }
+
+    /// Removes a segment of which nobody can say what was in it: all would wait behind it, as it is the oldest. An object of which only
+    /// a piece lay there is found to be gone when that is read.
+    fn give_up_unread(&mut self, segment: &Arc<Segment>, why: &io::Error) -> bool {
+        self.shared.counts.read_errors.add(1);
+        self.shared.health.failed("cannot read a table", why);
+        let is_gone = self.remove_segment(segment);
+        if is_gone {
+            let dropped = self.shared.index.remove_segment(segment.id);
+            self.shared.counts.dropped_objects.add(dropped);
+        }
+        is_gone
     }
 
     /// Removes a segment, and from the index what was in it. Its room is free when its last reader is gone.
     pub(super) fn give_up(&mut self, segment: &Arc<Segment>, entries: &[TocEntry]) -> bool {
+        let is_gone = self.remove_segment(segment);
+        if is_gone {
+            self.drop_entries(segment.id, entries);
+        }
+        is_gone
+    }
+
+    /// Removes the files of a segment, and takes it out of the table.
+    fn remove_segment(&mut self, segment: &Arc<Segment>) -> bool {
         let shared = Arc::clone(&self.shared);
         if !shared.segments.has(segment.id) {
             return false;
@@ -179,8 +199,15 @@ impl Writer {
         }
         shared.segments.take_out(segment.id);
         self.graves.add(Arc::clone(segment));
+        shared.counts.reclaimed_segments.add(1);
+        true
+    }
+
+    /// Takes out of the index what lay in a segment that is gone.
+    fn drop_entries(&self, segment: u32, entries: &[TocEntry]) {
+        let shared = &self.shared;
         let records = entries.iter().filter(|entry| entry.is_record());
-        let records = records.map(|entry| (entry.base, entry.place(segment.id)));
+        let records = records.map(|entry| (entry.base, entry.place(segment)));
         let dropped = records.filter(|(base, place)| shared.index.remove(*base, *place)).count();
         // Looked for when it is out of the table: a record that lists pieces of it and is written from now on sees that itself.
         let own = shared.superblock.disk;
@@ -188,7 +215,7 @@ impl Writer {
             entries.iter().filter(|entry| !entry.is_record()).map(|entry| entry.owner(own)).collect();
         for owner in owners {
             let Some(home) = shared.disk(owner.disk) else { continue };
-            for place in home.owners_of(owner.base, (own, segment.id)) {
+            for place in home.owners_of(owner.base, (own, segment)) {
                 if home.index.remove(owner.base, place) {
                     home.remove_for_good(place);
                     shared.counts.dropped_objects.add(1);
@@ -197,8 +224,6 @@ impl Writer {
             home.write_journal();
         }
         shared.counts.dropped_objects.add(dropped as u64);
-        shared.counts.reclaimed_segments.add(1);
-        true
     }
 
     /// Gives up segments of which nothing is in use: the oldest ones, and where many others wait behind one that is,
@@ -213,7 +238,15 @@ impl Writer {
             && segment.live.load(Ordering::Relaxed) == 0
             && segment.id != self.shared.last_segment.load(Ordering::Relaxed)
         {
-            let Ok(entries) = self.shared.entries_of(&segment) else { return };
+            let entries = match self.shared.entries_of(&segment) {
+                Ok(entries) => entries,
+                // Pieces in it may be of use to somebody yet, until the room is needed.
+                Err(_) if segment.has_pieces.load(Ordering::Relaxed) => break,
+                Err(error) => match self.give_up_unread(&segment, &error) {
+                    true => continue,
+                    false => break,
+                },
+            };
             let has_owner = entries.iter().filter(|entry| !entry.is_record()).any(|entry| {
                 let owner = entry.owner(self.shared.superblock.disk);
                 match self.shared.disk(owner.disk) {
