@@ -208,7 +208,7 @@ mod tests {
     async fn an_account_that_cannot_be_read_is_left_alone() {
         let (dir, certificates) = (tempfile::tempdir().unwrap(), Certificates::new());
         let settings = AcmeSettings {
-            // Nobody listens there: whoever asks has another failure.
+            // Nothing listens at this port, so a request to it fails in another way.
             directory_url: "https://localhost:1/dir".to_owned(),
             ca_file: None,
             contact: Vec::new(),
@@ -219,7 +219,7 @@ mod tests {
             external_account: None,
         };
         let storage = Arc::new(Storage::open(dir.path()).unwrap());
-        // Root may open every file, and nobody reads a directory as one.
+        // Root may open every file, but no directory can be read as one.
         let file = storage.account_file("localhost:1");
         std::fs::create_dir_all(&file).unwrap();
         let tls = TlsSettings { ca_file: Some(certificates.file("ca.pem")), ..TlsSettings::default() };

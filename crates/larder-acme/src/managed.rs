@@ -360,7 +360,7 @@ mod tests {
         let storage = Storage::open(dir.path()).unwrap();
         for file in ["state.json", "order.json"] {
             let path = dir.path().join("certs/a.example").join(file);
-            // Root may open every file, and nobody reads a directory as one.
+            // Root may open every file, but no directory can be read as one.
             std::fs::create_dir_all(&path).unwrap();
             let (managed, _) = Managed::load(&storage, &settings, "a.example", true, &report);
             assert!(managed.unreadable && !storage.is_readable("a.example"), "{file}");

@@ -1,6 +1,6 @@
 //! The owner's side of records: little of it, since nothing lies here.
 //!
-//! In: the end of the process, or a new cap. Out: what is queued is written, within a bound; what is shared from then on.
+//! In: the end of the process, or a new cap. Out: the queue is written, within a bound; the cap holds for later responses.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
